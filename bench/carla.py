@@ -22,7 +22,7 @@ BYTES = 200_000_000
 PART = 10
 IMPORTS = """
 import logreel, logreel.log.log, logreel.log.tables, logreel.formats.carla.scan_builder, pyarrow
-import logreel.layout.arrow, logreel.layout.arrow_from_buffers
+import logreel.layout.arrow, logreel.layout.arrow
 from support.formats import sample_log, sample_log
 logreel.open(sample_log("carla")).tables()
 """

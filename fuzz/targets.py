@@ -81,7 +81,7 @@ def ros1_definition(data: bytes) -> None:
     """Parse a definition of ROS 1, and make a layout of it."""
     from logreel.layout.program import compile_layout
     from logreel.schemas.ros1msg.layouts import layout, portable
-    from logreel.schemas.ros1msg.resolve import parse
+    from logreel.schemas.ros1msg.registry import parse
 
     with suppress(*DOCUMENTED):
         found = parse(_text(data), "pkg/Type")
@@ -218,7 +218,7 @@ def _log_seeds(name: str) -> Iterator[bytes]:
 
 
 def _ros1_seeds() -> Iterator[bytes]:
-    from logreel.schemas.ros1msg.resolve import full_text
+    from logreel.schemas.ros1msg.registry import full_text
 
     for name in ("std_msgs/Header", "sensor_msgs/Imu", "nav_msgs/Odometry", "sensor_msgs/PointCloud2"):
         yield full_text(name).encode()

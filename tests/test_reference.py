@@ -20,7 +20,7 @@ import logreel.plugin
 from logreel.cli import main
 from logreel.cli.app import logreel as group
 from logreel.cli.help import VERBS
-from logreel.log.actor import Actor
+from logreel.log.scan import Actor
 from logreel.ops.replay.timeline import PlayPosition
 from logreel.registry.commands import COMMANDS, Answer
 from support.builders.ulog_camera import PICTURE, camera_log, shots

@@ -167,13 +167,13 @@ FIXED = (
     ),
     FixedLimit(
         "bytes of a ROS 2 definition",
-        "logreel.schemas.ros2msg.grammar:MAX_TEXT",
+        "logreel.schemas.ros2msg.cdr:MAX_TEXT",
         "real ones have some kB",
         _REFUSED,
     ),
     FixedLimit(
         "characters of the name of a ROS type or field",
-        "logreel.schemas.ros1msg.names:MAX_NAME",
+        "logreel.schemas.ros1msg.grammar:MAX_NAME",
         "real ones have fewer than 100",
         _REFUSED,
     ),

@@ -23,7 +23,9 @@ _MODULES = {
     "logreel.io.source": "Source",
     "logreel.layout.arrow": "Decoded",
     "logreel.layout.layout": "Layout",
-    "logreel.layout.nodes": "Align Bytes Expect Field FixedArray Grid Padding Rest Scalar Sequence String Struct Time",
+    "logreel.layout.nodes": (
+        "Align Bytes Expect Field FixedArray Grid Padding Rest Scalar Sequence String Struct Time"
+    ),
     "logreel.lenses.base": "LensFinder members Scaled",
     "logreel.lenses.cloud": "LaserScan PackedCloud PlainCloud Points",
     "logreel.lenses.facts": "Band Chart Detection Detector Fact NotAssessed runs Section Series",
@@ -31,10 +33,10 @@ _MODULES = {
     "logreel.lenses.motion": "Imu Joints LocalPose Pose Transform",
     "logreel.lenses.position": "Fixes Position",
     "logreel.lenses.text": "Text",
-    "logreel.log.actor": "Actor",
     "logreel.log.log": "Channel Log Message",
-    "logreel.log.payload_decoder": "PayloadDecoder",
-    "logreel.log.scan": "Attachment Change ChannelInfo Growing Parameter Saved Scan Segment TextLine",
+    "logreel.log.scan": (
+        "Actor Attachment Change ChannelInfo Growing Parameter PayloadDecoder Saved Scan Segment TextLine"
+    ),
     "logreel.log.schema": "Schema",
     "logreel.outputs.job": "Job",
     "logreel.outputs.registry": "Output Shape",
@@ -46,8 +48,7 @@ _MODULES = {
     "logreel.write.format_writer": "FormatWriter SourceClock",
     "logreel.write.log_copier": "Excerpt LogCopier",
     "logreel.write.payloads": "Payloads",
-    "logreel.write.record_headers": "RecordHeaders",
-    "logreel.write.record_writer": "RecordWriter",
+    "logreel.write.record_writer": "RecordHeaders RecordWriter",
     "logreel.write.schema_maker": "PayloadSplitter SchemaMaker",
 }
 _LAZY = {name: module for module, names in _MODULES.items() for name in names.split()}

@@ -61,16 +61,16 @@ from logreel.lenses.motion import Transform as Transform
 from logreel.lenses.position import Fixes as Fixes
 from logreel.lenses.position import Position as Position
 from logreel.lenses.text import Text as Text
-from logreel.log.actor import Actor as Actor
 from logreel.log.log import Channel as Channel
 from logreel.log.log import Log as Log
 from logreel.log.log import Message as Message
-from logreel.log.payload_decoder import PayloadDecoder as PayloadDecoder
+from logreel.log.scan import Actor as Actor
 from logreel.log.scan import Attachment as Attachment
 from logreel.log.scan import Change as Change
 from logreel.log.scan import ChannelInfo as ChannelInfo
 from logreel.log.scan import Growing as Growing
 from logreel.log.scan import Parameter as Parameter
+from logreel.log.scan import PayloadDecoder as PayloadDecoder
 from logreel.log.scan import Saved as Saved
 from logreel.log.scan import Scan as Scan
 from logreel.log.scan import Segment as Segment
@@ -96,7 +96,7 @@ from logreel.write.format_writer import SourceClock as SourceClock
 from logreel.write.log_copier import Excerpt as Excerpt
 from logreel.write.log_copier import LogCopier as LogCopier
 from logreel.write.payloads import Payloads as Payloads
-from logreel.write.record_headers import RecordHeaders as RecordHeaders
+from logreel.write.record_writer import RecordHeaders as RecordHeaders
 from logreel.write.record_writer import RecordWriter as RecordWriter
 from logreel.write.schema_maker import PayloadSplitter as PayloadSplitter
 from logreel.write.schema_maker import SchemaMaker as SchemaMaker

@@ -33,7 +33,7 @@ from killing import Replay, Simple, content_of, left, wrong
 
 import logreel
 from logreel.errors import LogError
-from logreel.io import old_file
+from logreel.io import append_file as old_file
 from support.formats import builtin_formats
 
 #: Phase, messages in the file that were flushed, size and inode of the unfinished file, calls so far.

@@ -31,8 +31,8 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
     "tests/damage/test_fixed_limits.py": {
         "test_a_layout_with_too_many_leaves_is_refused": ("layout.nodes:MAX_LEAVES",),
         "test_a_ros_1_definition_that_is_too_long_is_refused": ("schemas.ros1msg.grammar:MAX_TEXT",),
-        "test_a_ros_name_that_is_too_long_is_refused": ("schemas.ros1msg.names:MAX_NAME",),
-        "test_a_ros_2_definition_that_is_too_long_is_refused": ("schemas.ros2msg.grammar:MAX_TEXT",),
+        "test_a_ros_name_that_is_too_long_is_refused": ("schemas.ros1msg.grammar:MAX_NAME",),
+        "test_a_ros_2_definition_that_is_too_long_is_refused": ("schemas.ros2msg.cdr:MAX_TEXT",),
         "test_a_bag_header_that_is_too_long_is_a_problem": ("formats.rosbag.records:MAX_HEADER",),
         "test_follow_waits_for_an_unfinished_record_up_to_its_limit": (
             "formats.rosbag.reader:PENDING",
@@ -154,8 +154,8 @@ NO_LIMITS = {
     "layout/paths.py:MAX_NAMED",
     "layout/program.py:MAX_INLINE",
     # Files of the user, or what is shown of a log.
-    "schemas/data_folder.py:MAX_BYTES",
-    "schemas/data_folder.py:MAX_FILES",
+    "schemas/catalogue.py:MAX_BYTES",
+    "schemas/catalogue.py:MAX_FILES",
     "formats/koblenz/catalogue.py:MAX_TEXT",
     "formats/carla/simulator/tick_log.py:MAX_STEPS",
     "formats/carla/charts.py:MOST",
@@ -215,7 +215,7 @@ def test_a_layout_with_too_many_leaves_is_refused() -> None:
 
 def test_a_ros_1_definition_that_is_too_long_is_refused() -> None:
     from logreel.schemas.ros1msg.grammar import MAX_TEXT, parse_message
-    from logreel.schemas.ros1msg.resolve import parse
+    from logreel.schemas.ros1msg.registry import parse
 
     for function in (parse_message, parse):
         with pytest.raises(DefinitionError, match=f"at most {MAX_TEXT} are read"):
@@ -223,15 +223,15 @@ def test_a_ros_1_definition_that_is_too_long_is_refused() -> None:
 
 
 def test_a_ros_2_definition_that_is_too_long_is_refused() -> None:
-    from logreel.schemas.ros2msg.grammar import MAX_TEXT, parse
+    from logreel.schemas.ros2msg.cdr import MAX_TEXT, parse
 
     with pytest.raises(DefinitionError, match=f"at most {MAX_TEXT} are read"):
         parse("#" * (MAX_TEXT + 1), "a/B")
 
 
 def test_a_ros_name_that_is_too_long_is_refused() -> None:
-    from logreel.schemas.ros1msg.names import MAX_NAME
-    from logreel.schemas.ros1msg.resolve import parse
+    from logreel.schemas.ros1msg.grammar import MAX_NAME
+    from logreel.schemas.ros1msg.registry import parse
 
     assert parse("uint8 " + "x" * MAX_NAME, "a/B")
     with pytest.raises(DefinitionError, match=r"line 1|characters"):

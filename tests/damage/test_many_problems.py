@@ -6,7 +6,7 @@ import pytest
 
 import logreel
 from logreel.errors import Problem
-from logreel.log.noted import Noted
+from logreel.log.scan import Noted
 from support.samples.rosbag.builder import Builder
 from support.samples.rosbag.old import Topic
 

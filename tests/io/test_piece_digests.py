@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from logreel.io import piece_digests
-from logreel.io.piece_digests import PieceDigests, digests_of
+from logreel.io import trusted_file as piece_digests
+from logreel.io.trusted_file import PieceDigests, digests_of
 
 
 def test_changed_pieces_are_returned_once_and_only_where_bytes_are_used(

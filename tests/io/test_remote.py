@@ -25,7 +25,8 @@ from logreel.errors import (
 )
 from logreel.formats.mcap import index_builder, reader
 from logreel.io import notices
-from logreel.io.remote import object_store, remote_source, sparse_copy
+from logreel.io.remote import object_store, remote_source
+from logreel.io.remote import remote_source as sparse_copy
 from support.builders.fleets import fleet_log
 from support.builders.many_chunks import many_chunks_mcap
 from support.harness.cli_runner import Run

@@ -11,7 +11,8 @@ import logreel
 from conftest import SHARED
 from logreel.formats.bddf import index_reader
 from logreel.io import notices, source
-from logreel.io.remote import object_store, remote_source, sparse_copy
+from logreel.io.remote import object_store, remote_source
+from logreel.io.remote import remote_source as sparse_copy
 from support.builders.many_chunks import many_blocks_bddf
 from support.harness.range_server import Served, serving_ranges
 from support.samples.bddf.builder import T0, Builder, walk

@@ -83,7 +83,7 @@ def test_short_runs_do_not_change_the_order(
     monkeypatch.setattr(timelines, "RUN", 3)
     monkeypatch.setattr(timelines, "RUN_BYTES", 0)
     monkeypatch.setattr("logreel.index.merge.BATCH", 4)
-    monkeypatch.setattr("logreel.index.order.FIRST_BATCH", 1)
+    monkeypatch.setattr("logreel.index.ranges.FIRST_BATCH", 1)
     line = Timeline(logs)
     assert all_numbers(line, PlayPosition(0)) == expected(*content)
     assert all_numbers(line, PlayPosition(1 << 62, 0, -1)) == expected(*content)[::-1]

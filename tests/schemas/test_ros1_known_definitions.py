@@ -9,7 +9,7 @@ from importlib import resources
 import pytest
 
 from logreel.errors import DefinitionError, LogError
-from logreel.schemas import data_folder
+from logreel.schemas import catalogue as data_folder
 from logreel.schemas.ros1msg import define, known, layout, parse, standard
 
 #: Checksums in the names of the classes of the migration rules of common_msgs, which ROS computed.

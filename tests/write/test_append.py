@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import logreel
-from logreel.io import old_file
+from logreel.io import append_file as old_file
 from support.formats import builtin_formats, sample_log
 
 #: Formats whose logs can be continued, with their samples.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from logreel.errors import UsageError
 from logreel.write.format_writer import FormatWriter
 from logreel.write.payloads import Payloads, chained, joined, tallied
-from logreel.write.record_headers import NANOSECONDS_TWICE, RecordHeaders
+from logreel.write.record_writer import NANOSECONDS_TWICE, RecordHeaders
 from logreel.write.writer import Writer
 
 #: Buffers, and payloads in them: buffer number, start as a fraction of it, and size as a fraction of the rest.

@@ -104,7 +104,7 @@ def comes_slowly(names: Sequence[str], *bounds: Time | None, to_file: bool = Fal
     bounds   times of -S and -E: one that counts from the end needs all of it
     to_file  whether the verb writes a file while it comes; otherwise -o needs all of it
     """
-    from logreel.io.growing_stream import arrives_slowly
+    from logreel.io.growing_file import arrives_slowly
 
     if [*names] != ["-"] or any(isinstance(bound, str) and bound.strip()[:1] == "-" for bound in bounds):
         return False

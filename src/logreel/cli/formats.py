@@ -98,7 +98,7 @@ def definitions(what: str, values: tuple[str, ...], decrypt: bool, as_json: bool
 def _add(values: tuple[str, ...], decrypt: bool, as_json: bool) -> int:
     from logreel.cli.exits import LOST
     from logreel.ops.definitions import add
-    from logreel.schemas.data_folder import data_folder
+    from logreel.schemas.catalogue import data_folder
 
     done = add(*values, decrypt=decrypt)
     if as_json:

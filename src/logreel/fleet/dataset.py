@@ -28,8 +28,8 @@ from logreel.fleet.catalogue_row import CatalogueRow
 from logreel.fleet.source_files import CATALOGUE, Fingerprint
 from logreel.io.atomic_file import sync_folder
 from logreel.io.locking import lock
+from logreel.io.parallel import check_arrow_threads
 from logreel.io.remote.address import is_url
-from logreel.io.thread_room import check_arrow_threads
 from logreel.log.brief import Brief
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from logreel.log.brief import Brief
 from logreel.log.times import stored_times, time_ns
 from logreel.log.topic_match import check_pattern, listed
 from logreel.ops.selection import keywords
-from logreel.schemas.data_folder import data_folder
+from logreel.schemas.catalogue import data_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -60,7 +60,7 @@ def source_paths(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[st
     paths: set[str] = set()
     for name in [os.fspath(item) for item in names]:
         if is_url(name):
-            from logreel.io.remote import listing
+            from logreel.io.remote import object_store as listing
 
             listing.check_shown(name)
             paths.update(listing.objects_below(name) if listing.is_prefix(name) else [name])
@@ -98,7 +98,7 @@ def fingerprint(path: str) -> Fingerprint:
     The digest of a file that nobody may read is empty.
     """
     if is_url(path):
-        from logreel.io.remote.listing import mark_of
+        from logreel.io.remote.object_store import mark_of
 
         return Fingerprint(*mark_of(path))
     about = os.stat(path)

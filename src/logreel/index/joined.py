@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from logreel.index.block_table import Selection
 from logreel.index.channel_index import ChannelIndex, MemberRows
+from logreel.index.merge import FIRST_BATCH, in_order
 from logreel.index.message_index import MessageIndex
-from logreel.index.order import FIRST_BATCH, in_order
 from logreel.index.ranges import Rows
 from logreel.index.rules import ChannelRules, Rule, Storage, SyntheticMessages
 from logreel.io.arrays import I64
-from logreel.io.joined_chunks import JoinedChunks
+from logreel.io.chunks import JoinedChunks
 
 
 @dataclass(frozen=True, slots=True)

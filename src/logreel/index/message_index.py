@@ -14,8 +14,8 @@ from logreel.errors import LogError, UsageError
 from logreel.index.block_table import MISSING_SIZE, TIME_MAX, TIME_MIN, Blocks, Selection, Separate
 from logreel.index.channel_index import Build, ChannelIndex, Resolve
 from logreel.index.gather import gather_times
+from logreel.index.merge import FIRST_BATCH, in_order
 from logreel.index.nanoseconds import whole_ns
-from logreel.index.order import FIRST_BATCH, in_order
 from logreel.index.ranges import Rows, intersect_rows
 from logreel.index.rules import ChannelRules, FunctionValues, LoadedValues, StoredValues, SyntheticMessages
 from logreel.io.arrays import I64

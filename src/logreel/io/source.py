@@ -24,7 +24,7 @@ from logreel.kernels import block_table
 from logreel.limits import default_limits
 
 if TYPE_CHECKING:
-    from logreel.io.piece_digests import PieceDigests
+    from logreel.io.trusted_file import PieceDigests
 
 Readable = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
 #: Definitions that users provide for logs without them: files or folders, and types by topic.

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
+import zlib
+from collections.abc import Sequence
 from io import BufferedReader
 from pathlib import Path
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.io.parallel import run, shares
 
 _GROUP, _OTHERS = 0o020, 0o002
 
@@ -56,3 +64,76 @@ def _can_others_write(found: os.stat_result) -> bool:
     # Many systems give each user a group of the same number, in which nobody else is.
     own_group = found.st_gid == found.st_uid
     return bool(found.st_mode & _OTHERS) or (bool(found.st_mode & _GROUP) and not own_group)
+
+
+#: Bytes of a piece; twice as many, and so on, where there would be more than MOST pieces.
+PIECE_BYTES, MOST = 1 << 18, 1 << 14
+#: Bytes of a page, whose 64-bit words are added.
+PAGE = 1 << 12
+#: Fewest pieces that are worth another thread.
+PER_THREAD = 16
+
+
+def piece_bytes(size: int) -> int:
+    """Return the bytes of a piece of a file of *size* bytes."""
+    step = PIECE_BYTES
+    while size > step * MOST:
+        step *= 2
+    return step
+
+
+def digest_of(content: NDArray[np.uint8]) -> int:
+    """Return the CRC-32 of the sums of the pages of *content*, and of the bytes behind the last whole page."""
+    end = len(content) // PAGE * PAGE
+    sums = np.add.reduce(content[:end].view(np.uint64).reshape(-1, PAGE // 8), axis=1)
+    return zlib.crc32(content[end:].data, zlib.crc32(sums.data))
+
+
+def digests_of(data: NDArray[np.uint8]) -> list[int]:
+    """Return the digest of each piece of a file."""
+    size = piece_bytes(len(data))
+    digests = [0] * -(-len(data) // size)
+
+    def digest(_: int, part: slice) -> None:
+        for n in range(part.start, part.stop):
+            digests[n] = digest_of(data[n * size : (n + 1) * size])
+
+    run(digest, shares(len(digests), PER_THREAD))
+    return digests
+
+
+class PieceDigests:
+    """The pieces of a file that were compared with their digests so far; thread-safe.
+
+    data  uint8[size], the file
+    due   digest of each piece, as it was when the index was made
+    """
+
+    def __init__(self, data: NDArray[np.uint8], due: Sequence[int]) -> None:
+        self._data, self._due, self._piece = data, due, piece_bytes(len(data))
+        self._is_compared = np.zeros(len(due), np.bool_)
+        self._lock = Lock()
+
+    def changed(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> list[tuple[int, int]]:
+        """Compare the pieces that have bytes of the intervals; return offset and size of those that differ.
+
+        Each piece is compared once, and returned once.
+        """
+        edges = np.zeros(len(self._due) + 1, np.int64)
+        inside = stop > start
+        np.add.at(edges, start[inside] // self._piece, 1)
+        np.add.at(edges, np.minimum((stop[inside] - 1) // self._piece + 1, len(self._due)), -1)
+        with self._lock:
+            todo = np.flatnonzero((np.cumsum(edges[:-1]) > 0) & ~self._is_compared).tolist()
+            self._is_compared[todo] = True
+        differing = list[tuple[int, int]]()
+
+        def compare(_: int, part: slice) -> None:
+            for n in todo[part]:
+                content = self._data[n * self._piece : (n + 1) * self._piece]
+                if digest_of(content) != self._due[n]:
+                    differing.append((n * self._piece, len(content)))
+
+        if todo:
+            run(compare, shares(len(todo), PER_THREAD))
+        return sorted(differing)

@@ -1,6 +1,6 @@
 """Compiler from Layouts to the op tables of ``kernels.layout``, and memory for the columns.
 
-Columns are in the order of the tree; ``layout/arrow_from_buffers.py`` takes their buffers in that order.
+Columns are in the order of the tree; ``layout/arrow.py`` takes their buffers in that order.
 """
 
 from __future__ import annotations

@@ -18,8 +18,7 @@ from logreel.log.times import Time, interval_so_far
 from logreel.log.topic_match import listed
 
 if TYPE_CHECKING:
-    from logreel.io.growing_file import GrowingFile
-    from logreel.io.growing_stream import GrowingStream
+    from logreel.io.growing_file import GrowingFile, GrowingStream
     from logreel.log.growth import Choice, Growth, Position, Rescan
 
 #: Seconds between two looks at a file that does not grow.

@@ -16,8 +16,7 @@ from logreel.index.block_table import Selection
 from logreel.index.message_index import MessageIndex
 from logreel.index.tail import BEGIN, Place, last_place, rows_after, select_rows
 from logreel.io.chunks import FILE
-from logreel.io.growing_file import Change, GrowingFile
-from logreel.io.growing_stream import GrowingStream
+from logreel.io.growing_file import Change, GrowingFile, GrowingStream
 from logreel.io.part_files import LaterParts
 from logreel.io.source import Source
 from logreel.log.scan import Scan

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
@@ -11,15 +12,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import Finding, Problem, UsageError
+from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.index.joined import JoinedIndex
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE
 from logreel.io.source import Readable
 from logreel.layout.layout import Layout
 from logreel.log.log import Channel, Log
-from logreel.log.payload_decoder import PayloadDecoder
-from logreel.log.scan import Attachment, Change, ChannelInfo, Parameter, Scan, Segment, TextLine
-from logreel.log.times import utc_shift
+from logreel.log.scan import (
+    Attachment,
+    Change,
+    ChannelInfo,
+    Parameter,
+    PayloadDecoder,
+    Scan,
+    Segment,
+    TextLine,
+)
+from logreel.log.schema import Schema
+from logreel.log.times import duration_ns, utc_shift
 
 if TYPE_CHECKING:
     from logreel.index.message_index import MessageIndex
@@ -341,3 +352,80 @@ def scan_of(
         actors=parts[0].scan.actors,
         converted_from=parts[0].converted_from if len({log.converted_from for log in parts}) == 1 else "",
     )
+
+
+class Together:
+    """Clock and bounds of several logs together; the clock is that of the first log with its shift.
+
+    shifts  ns to add to the times of each log
+    """
+
+    def __init__(self, logs: Sequence[Log], shifts: Sequence[int]) -> None:
+        self._moved = list(zip(logs, shifts, strict=True))
+        first = logs[0]
+        self.name, self.epoch = first.name, first.epoch
+        offset = utc_shift(first)
+        self.utc_offset = None if offset is None else offset - shifts[0]
+        self.start = min((log.start + by for log, by in self._moved if log.start is not None), default=None)
+        self.end = max((log.end + by for log, by in self._moved if log.end is not None), default=None)
+
+    def holds_between(self, start: int | None, end: int | None) -> bool:
+        """Return whether any message has start <= time < end (ns), also outside of ``start`` and ``end``."""
+        return any(log.holds_between(*earlier((start, end), by)) for log, by in self._moved)
+
+
+def earlier(span: tuple[int | None, int | None], shift: int) -> tuple[int | None, int | None]:
+    """Return *span* minus *shift*, limited to int64."""
+    start, end = (None if t is None else min(max(t - shift, TIME_MIN), TIME_MAX) for t in span)
+    return start, end
+
+
+def clock_shifts(logs: Sequence[Log], align: str | None) -> list[int]:
+    """Return ns to add to the times of each log: 0 for the first, unless *align* is ``utc`` and epochs differ."""
+    first = logs[0]
+    if align == "utc" and any(log.epoch != first.epoch for log in logs):
+        return [clock_shift(log, None, align) for log in logs]
+    return [0, *(clock_shift(log, first, align) for log in logs[1:])]
+
+
+def clock_shift(log: Log, first: Log | None, align: str | None) -> int:
+    """Return ns to add to the times of *log* to get times of the clock of *first*, or UTC if *first* is None."""
+    if align is None:
+        return 0
+    if align == "start" and first is not None:
+        return (first.start or 0) - (log.start if log.start is not None else first.start or 0)
+    if align == "utc":
+        for one in (log, first):
+            if one is not None and utc_shift(one) is None:
+                raise UsageError("does not tell how its clock relates to UTC", path=one.name)
+        return (utc_shift(log) or 0) - ((utc_shift(first) or 0) if first is not None else 0)
+    return duration_ns(align)
+
+
+#: Metadata of a channel with several origins: the headers of these, and the side column with the index in them.
+HEADERS, CONNECTION = "headers", "connection"
+
+
+def channel_key(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Hashable:
+    """Return a key that is equal for channels of several logs which become one channel."""
+    return topic, schema, metadata.get("md5sum")
+
+
+def free_name(topic: str, taken: Collection[str]) -> str:
+    """Return *topic*, followed by ``[1]``, ``[2]`` … if the name is among those *taken*."""
+    names = itertools.chain([topic], (f"{topic}[{n}]" for n in itertools.count(1)))
+    return next(name for name in names if name not in taken)
+
+
+def joined_metadata(metadata: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the metadata of a channel that is joined from several: that of the first, with the headers of all."""
+    if len(metadata) == 1 or not any(HEADERS in one for one in metadata):
+        return metadata[0]
+    headers = [header for one in metadata for header in one.get(HEADERS, ())]
+    return {**metadata[0], HEADERS: [h for i, h in enumerate(headers) if h not in headers[:i]]}
+
+
+def header_map(metadata: Mapping[str, Any], joined: Mapping[str, Any]) -> I64 | None:
+    """Return the index in the joined headers of each header of a channel; None if they stay the same."""
+    own, every = list(metadata.get(HEADERS, ())), list(joined.get(HEADERS, ()))
+    return None if own == every[: len(own)] else np.array([every.index(one) for one in own], np.int64)

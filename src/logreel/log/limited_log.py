@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from logreel.index.order import count_before
+from logreel.index.merge import count_before
 from logreel.index.ranges import Rows
 from logreel.log.log import Log
 

@@ -20,15 +20,14 @@ from logreel.kernels import mapguard
 from logreel.layout.layout import Layout
 from logreel.log.channel_facts import Facts, units_of
 from logreel.log.growing_log import GrowingLog
-from logreel.log.messages import checked_property, message_at, rows_of
-from logreel.log.noted import Noted
-from logreel.log.payload_decoder import PayloadDecoder
-from logreel.log.read_ahead import ReadAhead
+from logreel.log.read_ahead import ReadAhead, checked_property, message_at, rows_of
 from logreel.log.scan import (
     NO_SERVICES,
     Attachment,
     ChannelInfo,
+    Noted,
     Parameter,
+    PayloadDecoder,
     Scan,
     Segment,
     Services,
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from logreel.index.block_table import Selection
     from logreel.index.gather import Gathered, Want
     from logreel.index.message_index import MessageIndex
-    from logreel.log.actor import Actor
+    from logreel.log.scan import Actor
 
 
 class Message(NamedTuple):
@@ -430,7 +429,7 @@ class Channel:
         return self.log.services.verb("plot")(self.log, wanted, **options)
 
     def _repr_html_(self) -> str:
-        from logreel.log.html import channel_table
+        from logreel.log.shown import channel_table
 
         return channel_table(self, self.log.closed)
 

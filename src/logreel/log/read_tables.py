@@ -20,7 +20,7 @@ from logreel.log.tables import TableReader
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.log.table_channel import TableChannel
+    from logreel.log.read_ahead import TableChannel
 
 Work = Callable[[], list[tuple[str, "pa.Table"]]]
 #: Fixed cost of a message, as the number of payload bytes that take the same time.

@@ -16,7 +16,7 @@ from logreel.layout.arrow_arrays import buffer_of
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Struct
 from logreel.layout.nodes import Sequence as Records
-from logreel.log.payload_decoder import PayloadDecoder
+from logreel.log.scan import PayloadDecoder
 
 if TYPE_CHECKING:
     from logreel.layout.arrow import Decoded

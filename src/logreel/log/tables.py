@@ -21,7 +21,7 @@ from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import as_fixed_list, buffer_of, row_numbers, text_metadata, values_of
 from logreel.layout.nodes import Sequence as Records
 from logreel.log.padding import is_padded, skipping, too_long
-from logreel.log.payload_decoder import spread, until_next
+from logreel.log.scan import spread, until_next
 from logreel.log.topic_match import listed
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from logreel.layout.arrow_arrays import Column
     from logreel.layout.layout import Layout
     from logreel.layout.program import Program
-    from logreel.log.table_channel import LogContext, TableChannel
+    from logreel.log.read_ahead import LogContext, TableChannel
 
 Rows = slice | I64
 

@@ -21,7 +21,7 @@ from logreel.log.log import Log
 from logreel.registry.open import open_log
 from logreel.registry.plugins import resolve
 from logreel.registry.registry import formats
-from logreel.schemas import data_folder
+from logreel.schemas import catalogue as data_folder
 from logreel.schemas.catalogue import Catalogue, Entry, NewEntry
 
 __all__ = ["Added", "add", "find", "list"]

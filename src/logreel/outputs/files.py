@@ -16,8 +16,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 from logreel.errors import LogError
 from logreel.io.append_file import ACTIVE
-from logreel.io.atomic_file import exists, keep_sources, name_it, sync_folder, sync_name, target_of
-from logreel.io.exchange import exchange
+from logreel.io.atomic_file import exchange, exists, keep_sources, name_it, sync_folder, sync_name, target_of
 from logreel.io.output_stream import OutputStream
 from logreel.log.scan import Attachment
 

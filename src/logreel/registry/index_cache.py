@@ -38,9 +38,8 @@ from logreel.io.arrays import aligned
 from logreel.io.atomic_file import sync_folder
 from logreel.io.map_guard import MapGuard
 from logreel.io.open_source import open_source
-from logreel.io.piece_digests import PieceDigests, digests_of, piece_bytes
 from logreel.io.source import Source
-from logreel.io.trusted_file import is_trusted_folder, open_trusted
+from logreel.io.trusted_file import PieceDigests, digests_of, is_trusted_folder, open_trusted, piece_bytes
 from logreel.log.scan import Saved, Scan
 from logreel.registry.format import Format
 from logreel.registry.registry import find_format

@@ -102,7 +102,7 @@ def several_logs(what: Openable | Log) -> list[Readable | Log]:
 
 def _remote_logs(url: str) -> list[str]:
     """Return the objects below a prefix with a suffix of a known format, in natural order."""
-    from logreel.io.remote.listing import is_prefix, objects_below
+    from logreel.io.remote.object_store import is_prefix, objects_below
     from logreel.log.part_checks import natural_key
     from logreel.registry.registry import log_suffixes
 

@@ -10,8 +10,7 @@ from threading import Event
 from typing import IO
 
 from logreel.errors import LogError, UnknownFormatError
-from logreel.io.growing_file import Change, GrowingFile
-from logreel.io.growing_stream import GrowingStream
+from logreel.io.growing_file import Change, GrowingFile, GrowingStream
 from logreel.io.source import HEAD_BYTES, Definitions
 from logreel.log.decrypted import allow_decrypted
 from logreel.log.growing_log import POLL

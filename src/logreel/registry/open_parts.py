@@ -12,9 +12,7 @@ from typing import Any, Literal
 from logreel.errors import Problem, UsageError
 from logreel.index.joined import JoinedIndex, Member
 from logreel.io.source import Readable
-from logreel.log.clock_shifts import clock_shifts
-from logreel.log.joined_channels import CONNECTION, header_map, joined_metadata
-from logreel.log.joined_log import JoinedLog, scan_of
+from logreel.log.joined_log import CONNECTION, JoinedLog, clock_shifts, header_map, joined_metadata, scan_of
 from logreel.log.log import Channel, Log
 from logreel.log.part_checks import (
     RecordingFacts,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from logreel.lenses.facts import Band, Chart, Detector, Section
     from logreel.log.log import Log, Message
     from logreel.log.schema import Schema
-    from logreel.registry.storage import Storage
+    from logreel.registry.format import Storage
 
 GROUP = "logreel.formats"
 

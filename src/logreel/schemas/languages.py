@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from logreel.errors import DefinitionError, UsageError
 from logreel.layout.layout import Layout
-from logreel.log.payload_decoder import PayloadDecoder
+from logreel.log.scan import PayloadDecoder
 from logreel.log.schema import Schema
 from logreel.registry.plugins import Registry
 
@@ -278,8 +278,7 @@ class _JsonSchema(Language):
         Raises DefinitionError for a schema without properties, or with properties of no single type, whose values
         tables have as text.
         """
-        from logreel.schemas.json.from_layout import json_bytes
-        from logreel.schemas.json.payload_decoder import JsonDecoder
+        from logreel.schemas.json.payload_decoder import JsonDecoder, json_bytes
 
         decoder = JsonDecoder(schema.text)
         if not decoder.has_fields or decoder.has_untyped:
@@ -287,7 +286,7 @@ class _JsonSchema(Language):
         return Serializer(decoder.layout, json_bytes)
 
     def schema_from_layout(self, layout: Layout, name: str) -> Schema:
-        from logreel.schemas.json.from_layout import json_schema
+        from logreel.schemas.json.payload_decoder import json_schema
 
         return Schema(name, self.name, json_schema(layout))
 

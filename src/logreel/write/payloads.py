@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
 from logreel.kernels import records as kernel
+from logreel.layout.layout import Layout
 
 #: Header of no bytes.
 _NO_HEADER = np.array([(0, 0, -1, 0, 0, -1, 0)], kernel.HEADER)
@@ -131,3 +133,17 @@ def tallied(channel: NDArray[np.int32], channels: int) -> I64:
     counts = np.zeros(channels, np.int64)
     kernel.count_channels(np.ascontiguousarray(channel, np.int32), counts)
     return counts
+
+
+def serialize_rows(
+    layout: Layout, payload: Callable[[dict[str, Any]], bytes], data: NDArray[np.uint8], first: I64, size: I64
+) -> Payloads:
+    """Return a payload for each message of *size* bytes at *first* in *data*, which is encoded by *layout*.
+
+    payload  returns the payload of a message, from a dict of its fields
+    """
+    decode, view = layout.decoder(), memoryview(data.data)
+    ends = (first + size).tolist()
+    encoded = [payload(decode(view[at:end])) for at, end in zip(first.tolist(), ends, strict=True)]
+    sizes = np.array([len(one) for one in encoded], np.int64)
+    return Payloads(np.frombuffer(b"".join(encoded), np.uint8), np.cumsum(sizes) - sizes, sizes)

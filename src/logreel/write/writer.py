@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from logreel.errors import DefinitionError, LogError, TopicError, UnsupportedError, UsageError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
-from logreel.io.live_stream import live_appender
-from logreel.io.output_stream import Destination, name_and_stream
+from logreel.io.output_stream import Destination, live_appender, name_and_stream
 from logreel.kernels.records import Batch, now
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence

@@ -20,8 +20,7 @@ from logreel.io.source import Source
 from logreel.kernels import bddf
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar
-from logreel.log.noted import Noted
-from logreel.log.payload_decoder import PayloadDecoder
+from logreel.log.scan import Noted, PayloadDecoder
 from logreel.log.side_columns import SideColumnsDecoder, with_members
 from logreel.schemas.json.payload_decoder import JsonDecoder
 from logreel.schemas.protobuf.payload_decoder import ProtobufDecoder, WireDecoder

@@ -15,7 +15,7 @@ from logreel.index.ranges import PayloadRange
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import SCALARS, Field, Padding, Scalar, Skip, Struct
-from logreel.log.payload_decoder import payloads
+from logreel.log.scan import payloads
 from logreel.schemas.protobuf.payload_decoder import ProtobufDecoder, WireDecoder
 from logreel.schemas.protobuf.wire import BadWire, items
 

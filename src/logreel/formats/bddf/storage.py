@@ -9,8 +9,8 @@ import numpy as np
 from logreel.formats.bddf.records import DATA, DESCRIPTOR, END, END_BYTES
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
-from logreel.registry import storage
-from logreel.registry.storage import Storage, StoredRecord
+from logreel.registry import format as storage
+from logreel.registry.format import Storage, StoredRecord
 
 #: Descriptor blocks by the first byte of their message, which is the tag of its only field.
 KINDS = {0x0A: storage.FILE_HEADER, 0x12: storage.DEFINITIONS, 0x1A: storage.INDEX, 0x22: storage.INDEX}

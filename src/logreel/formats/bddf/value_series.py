@@ -25,7 +25,7 @@ from logreel.kernels import bddf, block_table
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import SCALARS, Bytes, Field, FixedArray, Node, Rest, Scalar, Struct, measure
 from logreel.layout.nodes import Sequence as Records
-from logreel.log.noted import Noted
+from logreel.log.scan import Noted
 
 if TYPE_CHECKING:
     from logreel.layout.arrow import Decoded

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.formats.carla.columns import ROLL_PITCH_YAW, XYZ, Array, RecordingColumns, metres
-from logreel.log.actor import Actor
+from logreel.log.scan import Actor
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,8 +10,8 @@ import numpy as np
 from logreel.lenses.facts import Band, Chart, Series
 
 if TYPE_CHECKING:
-    from logreel.log.actor import Actor
     from logreel.log.log import Log
+    from logreel.log.scan import Actor
 
 #: Most vehicles, walkers and traffic lights that are shown.
 MOST = 8

@@ -13,14 +13,13 @@ from logreel.formats.carla.definitions import RAW, layout, physics, width
 from logreel.formats.carla.records import END, EVENT_ADD, FRAME_START, HEAD, PHYSICS
 from logreel.formats.carla.scan_builder import ScanBuilder
 from logreel.formats.carla.writer import CarlaWriter, header_of
-from logreel.index.order import in_file_order
+from logreel.index.merge import in_file_order
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.walker import extent, measuring
 from logreel.log.log import Log
-from logreel.write.copy_ranges import joined_ranges, write_ranges
-from logreel.write.log_copier import Excerpt, LogCopier
+from logreel.write.log_copier import Excerpt, LogCopier, joined_ranges, write_ranges
 
 #: Payload bytes of a FrameStart.
 _FRAME_BYTES = 24

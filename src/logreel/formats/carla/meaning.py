@@ -12,8 +12,8 @@ from logreel.formats.carla.actors import ActorMotion
 from logreel.formats.carla.columns import Array, RecordingColumns, metres
 from logreel.formats.carla.simulator.queries import blocked, collisions
 from logreel.lenses.facts import WARNING, Fact, Section, since_start
-from logreel.log.actor import Actor
 from logreel.log.log import Log
+from logreel.log.scan import Actor
 from logreel.log.times import duration_text
 
 #: Vehicles and walkers that are listed, heroes first, then those that moved farthest.

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from logreel.formats.carla.records import FRAME_END, HEAD, TOPICS, read_header
 from logreel.io.chunks import Buffer
 from logreel.io.source import Source
-from logreel.registry import storage
-from logreel.registry.storage import Storage, StoredRecord
+from logreel.registry import format as storage
+from logreel.registry.format import Storage, StoredRecord
 
 
 def _records(data: Buffer, at: int, end: int) -> Iterator[StoredRecord]:

@@ -22,7 +22,7 @@ from logreel.log.log import Channel, Log
 from logreel.log.schema import Schema
 from logreel.write.format_writer import FormatWriter, SomeRefusedError
 from logreel.write.payloads import Payloads
-from logreel.write.record_headers import RecordHeaders
+from logreel.write.record_writer import RecordHeaders
 
 _MAGIC = b"CARLA_RECORDER"
 _LONGEST, _DATE_AT = 32767, 18

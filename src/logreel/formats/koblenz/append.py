@@ -9,7 +9,7 @@ from logreel.formats.koblenz.own_types import read_types
 from logreel.formats.koblenz.records import HEAD, read_utc_note
 from logreel.formats.koblenz.scan_builder import FormatState
 from logreel.formats.koblenz.writer import KoblenzWriter
-from logreel.index.order import in_file_order
+from logreel.index.merge import in_file_order
 from logreel.io.append_file import Appender
 from logreel.log.log import Log
 

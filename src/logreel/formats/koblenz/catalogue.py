@@ -18,7 +18,7 @@ from logreel.formats.koblenz.definitions import (
     type_id,
 )
 from logreel.log.schema import Schema
-from logreel.schemas import data_folder
+from logreel.schemas import catalogue as data_folder
 from logreel.schemas.catalogue import Entry, NewEntry
 
 _DESCRIPTION = "public description of the format (facts)"

@@ -13,11 +13,10 @@ from logreel.formats.koblenz.scan_builder import FormatState
 from logreel.formats.koblenz.schema_maker import kind_of
 from logreel.formats.koblenz.variant import seconds_between
 from logreel.formats.koblenz.writer import KoblenzWriter
-from logreel.index.order import in_file_order
+from logreel.index.merge import in_file_order
 from logreel.log.log import Log
 from logreel.log.schema import Schema
-from logreel.write.copy_ranges import joined_ranges, write_ranges
-from logreel.write.log_copier import Excerpt, LogCopier
+from logreel.write.log_copier import Excerpt, LogCopier, joined_ranges, write_ranges
 
 
 class KoblenzCopier(LogCopier):

@@ -23,7 +23,7 @@ from logreel.layout.nodes import (
     String,
     Struct,
 )
-from logreel.schemas import data_folder
+from logreel.schemas import catalogue as data_folder
 from logreel.schemas.ros1msg import FieldLine, parse_message
 
 #: Version of all described types except one, and the usual version of types without description.

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from logreel.formats.koblenz.records import FILE_HEADER, HEAD
 from logreel.io.chunks import Buffer
-from logreel.registry import storage
-from logreel.registry.storage import Storage, StoredRecord
+from logreel.registry import format as storage
+from logreel.registry.format import Storage, StoredRecord
 
 
 def _records(data: Buffer, at: int, end: int) -> Iterator[StoredRecord]:

@@ -32,10 +32,10 @@ from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
 from logreel.log.scan import LATIN_1, ORIGINAL
 from logreel.log.schema import Schema
-from logreel.write.copy_ranges import write_ranges
 from logreel.write.format_writer import FormatWriter, SomeRefusedError
+from logreel.write.log_copier import write_ranges
 from logreel.write.payloads import Payloads
-from logreel.write.record_headers import RecordHeaders
+from logreel.write.record_writer import RecordHeaders
 
 _MS = 10**6
 #: Offset of the time in a message header.

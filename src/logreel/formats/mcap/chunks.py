@@ -13,7 +13,7 @@ from logreel.io.chunks import Buffer, ChunkCache
 from logreel.io.lz4_frames import unpack_lz4
 from logreel.io.parallel import run, shares
 from logreel.io.source import Source
-from logreel.log.noted import Noted
+from logreel.log.scan import Noted
 
 COMPRESSIONS = ("", "zstd", "lz4")
 #: Largest chunk: offsets in it have 32 bits.

@@ -34,7 +34,7 @@ from logreel.io.chunks import FILE, Buffer, Chunks
 from logreel.io.source import Source
 from logreel.kernels import mcap
 from logreel.limits import beyond
-from logreel.log.noted import Noted
+from logreel.log.scan import Noted
 
 #: Numbers of each message before its payload.
 SIDE_COLUMNS = {"publish_time": FieldAt(-PUBLISH_TIME, 8), "sequence": FieldAt(-SEQUENCE, 4)}

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from logreel.formats.mcap import records
 from logreel.formats.mcap.records import HEAD, MAGIC, MESSAGE_HEAD
 from logreel.io.chunks import Buffer
-from logreel.registry import storage
-from logreel.registry.storage import Storage, StoredRecord
+from logreel.registry import format as storage
+from logreel.registry.format import Storage, StoredRecord
 
 KINDS = {
     records.HEADER: storage.FILE_HEADER, records.FOOTER: storage.INDEX, records.SCHEMA: storage.DEFINITIONS,

@@ -47,8 +47,7 @@ from logreel.log.scan import MADE_OF
 from logreel.log.schema import Schema
 from logreel.write.format_writer import SourceClock
 from logreel.write.payloads import Payload, Payloads
-from logreel.write.record_headers import NANOSECONDS_TWICE
-from logreel.write.record_writer import RecordWriter
+from logreel.write.record_writer import NANOSECONDS_TWICE, RecordWriter
 
 COMPRESSIONS = ("zstd", "lz4", "none")
 #: Most threads: the one that fills the chunks does not keep more of them busy.

@@ -13,7 +13,7 @@ from logreel.formats.rosbag.encryption import Cipher
 from logreel.io.chunks import Buffer, ChunkCache
 from logreel.io.lz4_frames import unpack_lz4
 from logreel.io.source import Source
-from logreel.log.noted import Noted
+from logreel.log.scan import Noted
 
 COMPRESSIONS = ("none", "bz2", "lz4", "zlib")
 _STEP = 1 << 20

@@ -7,7 +7,7 @@ from typing import Any
 
 from logreel.formats.rosbag.writer import BagWriter
 from logreel.io.arrays import I64
-from logreel.log.joined_channels import header_map, joined_metadata
+from logreel.log.joined_log import header_map, joined_metadata
 from logreel.log.log import Log
 from logreel.write.log_copier import LogCopier
 

@@ -10,8 +10,8 @@ from logreel.formats.rosbag import records
 from logreel.formats.rosbag.records import BadRecord, parse_fields
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
-from logreel.registry import storage
-from logreel.registry.storage import Storage, StoredRecord
+from logreel.registry import format as storage
+from logreel.registry.format import Storage, StoredRecord
 
 KINDS = {
     records.OP_DEFINITION: storage.DEFINITIONS, records.OP_MESSAGE: storage.UNASSIGNED,

@@ -16,13 +16,12 @@ from logreel.formats.ulog.information import OWN
 from logreel.formats.ulog.non_data_records import NonDataRecords, synthetic_offsets
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, payload_at
 from logreel.formats.ulog.writer import MetadataCopier, UlogWriter, utc_record, with_defaults_flag, with_start
-from logreel.index.order import count_before, in_file_order, part_of
+from logreel.index.merge import count_before, in_file_order, part_of
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.log.log import Channel, Log
-from logreel.write.copy_ranges import joined_ranges, write_ranges
 from logreel.write.format_writer import SourceClock
-from logreel.write.log_copier import Excerpt, LogCopier, metadata_names, try_each
+from logreel.write.log_copier import Excerpt, LogCopier, joined_ranges, metadata_names, try_each, write_ranges
 from logreel.write.original import original_of
 
 #: File position of the three offsets of appended parts, in a file that has flags.

@@ -15,7 +15,7 @@ from logreel.formats.ulog.records import BASIC
 from logreel.index.rules import FieldAt
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, FixedArray, Node, Scalar, Struct, Time
-from logreel.log import joined_channels
+from logreel.log import joined_log as joined_channels
 from logreel.log.log import Log
 from logreel.log.schema import Schema
 from logreel.write.schema_maker import Abilities, SchemaMaker, TextChannel, TextColumns

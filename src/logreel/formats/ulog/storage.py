@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, MAGIC, RECORD
 from logreel.io.chunks import Buffer
-from logreel.registry import storage
-from logreel.registry.storage import Storage, StoredRecord
+from logreel.registry import format as storage
+from logreel.registry.format import Storage, StoredRecord
 
 KINDS = {
     ord("B"): storage.FILE_HEADER, ord("F"): storage.DEFINITIONS, ord("A"): storage.DEFINITIONS,

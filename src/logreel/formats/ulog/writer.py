@@ -50,7 +50,7 @@ from logreel.log.schema import Schema
 from logreel.write.format_writer import FormatWriter, SourceClock
 from logreel.write.log_copier import Masking
 from logreel.write.payloads import Payload, Payloads, tallied
-from logreel.write.record_headers import MICROSECONDS_INSIDE, NOWHERE, RecordHeaders
+from logreel.write.record_writer import MICROSECONDS_INSIDE, NOWHERE, RecordHeaders
 
 
 class MetadataCopier:

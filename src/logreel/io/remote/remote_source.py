@@ -4,18 +4,152 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import mmap
+import os
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from threading import RLock
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import FileChangedError
+from logreel.errors import FileChangedError, LogError
 from logreel.io.arrays import I64
 from logreel.io.notices import notice
 from logreel.io.remote.object_store import NoRangesError, RemoteObject
-from logreel.io.remote.sparse_copy import SparseCopy, check_download
 from logreel.io.source import Source
-from logreel.limits import Limits
+from logreel.limits import Limits, beyond
+
+#: Bytes that are fetched at least; pages of very large objects are larger, so that there are at most MOST_PAGES.
+PAGE, MOST_PAGES = 16 << 10, 1 << 24
+#: Fewer bytes between two wanted ranges are fetched as well: a request takes as long as they do.
+GAP = 128 << 10
+#: Bytes of the largest request, and requests at the same time; together the memory that fetching takes.
+PIECE, AT_ONCE = 8 << 20, 8
+
+
+def check_download(name: str, size: int, most: int) -> None:
+    """Raise LogError if *size* bytes are more than *most*, the limit of what is downloaded."""
+    if size > most:
+        raise LogError(
+            f"{size} bytes of it would be downloaded, more than {beyond('remote_bytes')}", path=name
+        )
+
+
+class SparseCopy:
+    """The bytes of an object in an unnamed temporary file, mapped as one buffer.
+
+    data   uint8[size], read only; zero where ``fetch`` was not called
+    most   returns the most bytes that are fetched altogether
+    """
+
+    def __init__(
+        self, size: int, name: str, read: Callable[[int, int], bytes], most: Callable[[], int]
+    ) -> None:
+        self.name, self._read, self._most = name, read, most
+        self._file = tempfile.TemporaryFile(prefix="logreel-")  # noqa: SIM115 - lives as long as its mapping
+        weakref.finalize(self, self._file.close)
+        self._page = PAGE
+        while size > self._page * MOST_PAGES:
+            self._page *= 2
+        self._has = np.zeros(-(-size // self._page), bool)
+        self._size, self._lock = size, RLock()
+        if size:
+            try:
+                self._file.truncate(size)
+            except OSError as error:
+                raise self._full(error) from None
+        buffer = mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ) if size else b""
+        self.data: NDArray[np.uint8] = np.frombuffer(buffer, np.uint8)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all bytes are there."""
+        return bool(self._has.all())
+
+    @property
+    def held(self) -> int:
+        """Approximate number of bytes that are there."""
+        return min(self._size, int(np.count_nonzero(self._has)) * self._page)
+
+    def put(self, start: int, data: bytes) -> None:
+        """Store bytes that were received otherwise; whole pages of them count as fetched."""
+        self._write(start, data)
+        stop = start + len(data)
+        last = len(self._has) if stop == self._size else stop // self._page
+        self._has[-(-start // self._page) : last] = True
+
+    def complete(self) -> None:
+        """Count all pages as fetched."""
+        self._has[:] = True
+
+    def fetch(self, start: int, stop: int) -> None:
+        """Fetch the bytes *start* … *stop* as far as the object has them, unless they are there."""
+        start, stop = max(start, 0), min(stop, self._size)
+        if start < stop and not self._has[start // self._page : -(-stop // self._page)].all():
+            self.fetch_ranges(np.array([start]), np.array([stop]))
+
+    def fetch_ranges(self, start: I64, stop: I64) -> None:
+        """Fetch many ranges, those that are close to each other by one request."""
+        first = np.clip(start, 0, self._size) // self._page
+        last = -(-np.clip(stop, 0, self._size) // self._page)
+        wanted = np.zeros(len(self._has) + 1, np.int64)
+        some = last > first
+        np.add.at(wanted, first[some], 1)
+        np.add.at(wanted, last[some], -1)
+        with self._lock:
+            missing = (np.cumsum(wanted[:-1]) > 0) & ~self._has
+            pieces = list(self._pieces(missing))
+            if not pieces:
+                return
+            total = self.held + sum(b - a for a, b in pieces)
+            check_download(self.name, total, self._most())
+            if len(pieces) == 1:
+                self._get(pieces[0])
+                return
+            with ThreadPoolExecutor(min(AT_ONCE, len(pieces))) as pool:
+                jobs = [pool.submit(self._get, one) for one in pieces]
+                try:
+                    for job in jobs:
+                        job.result()
+                except BaseException:
+                    pool.shutdown(wait=True, cancel_futures=True)
+                    raise
+
+    def _pieces(self, missing: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+        """Yield the ranges to request, so that all *missing* pages are in one."""
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], missing.view(np.int8), [0]])))
+        begin, end = edges[::2], edges[1::2]
+        if not len(begin):
+            return
+        joins = np.flatnonzero((begin[1:] - end[:-1]) * self._page > GAP)
+        for a, b in zip(begin[[0, *(joins + 1)]].tolist(), end[[*joins, -1]].tolist(), strict=True):
+            for at in range(a * self._page, b * self._page, PIECE):
+                yield at, min(at + PIECE, b * self._page, self._size)
+
+    def _get(self, piece: tuple[int, int]) -> None:
+        start, stop = piece
+        self._write(start, self._read(start, stop))
+        self._has[start // self._page : -(-stop // self._page)] = True
+
+    def _write(self, start: int, data: bytes) -> None:
+        view, done = memoryview(data), 0
+        try:
+            while done < len(view):
+                done += os.pwrite(self._file.fileno(), view[done:], start + done)
+        except OSError as error:
+            raise self._full(error) from None
+
+    def _full(self, error: OSError) -> LogError:
+        return LogError(
+            f"its bytes cannot be kept in a temporary file: {error.strerror}",
+            path=self.name,
+            hint="set TMPDIR to a folder with more space",
+        )
+
 
 #: Smaller logs are fetched when they are opened: their parts would take more requests.
 SMALL_BYTES = 1 << 20

@@ -21,9 +21,9 @@ from logreel.log.log import Log
 from logreel.log.times import Time
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
+from logreel.registry.format import CHUNK_HEADERS, StoredRecord
 from logreel.registry.open_logs import as_open_log
 from logreel.registry.registry import storage_of
-from logreel.registry.storage import CHUNK_HEADERS, StoredRecord
 
 if TYPE_CHECKING:
     from logreel.log.joined_log import Openable

@@ -13,8 +13,7 @@ import numpy as np
 
 from logreel.errors import UsageError
 from logreel.io.arrays import I64
-from logreel.log.clock_shifts import earlier
-from logreel.log.joined_log import JoinedLog
+from logreel.log.joined_log import JoinedLog, earlier
 from logreel.log.log import Log
 from logreel.ops.edit.edit import Changed, Edits, plan_edits
 from logreel.ops.edit.recipe import Recipe, RecipeOptions, read_recipe

@@ -11,7 +11,7 @@ import numpy as np
 
 from logreel.errors import UsageError
 from logreel.io.output_stream import Destination
-from logreel.log.clock_shifts import Together, clock_shifts, earlier
+from logreel.log.joined_log import Together, clock_shifts, earlier
 from logreel.log.log import Log
 from logreel.log.part_checks import RecordingFacts, boot_differences
 from logreel.log.times import interval

@@ -14,8 +14,7 @@ from logreel.index.gather import gather_times
 from logreel.index.ranges import Rows, intersect_rows
 from logreel.io.arrays import I64
 from logreel.log.channel_facts import is_marked_latched
-from logreel.log.clock_shifts import earlier
-from logreel.log.joined_log import JOINED, JoinedLog
+from logreel.log.joined_log import JOINED, JoinedLog, earlier
 from logreel.log.log import Channel, Log
 from logreel.log.scan import MADE_OF, Attachment, Parameter
 from logreel.log.times import interval

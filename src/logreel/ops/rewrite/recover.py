@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from logreel.errors import LogError, Problem, UsageError
-from logreel.index.order import in_file_order
+from logreel.index.merge import in_file_order
 from logreel.io.append_file import ACTIVE
 from logreel.io.chunks import FILE
 from logreel.io.output_stream import Destination

@@ -37,8 +37,7 @@ from logreel.io.source import Source
 from logreel.io.two_pass import DryRun
 from logreel.layout.layout import Layout
 from logreel.log.log import Log
-from logreel.log.payload_decoder import PayloadDecoder
-from logreel.log.scan import Attachment, ChannelInfo, Parameter
+from logreel.log.scan import Attachment, ChannelInfo, Parameter, PayloadDecoder
 from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform
 from logreel.ops.rewrite.parts import Part, shift_clock, whole_log
 from logreel.ops.rewrite.streams import Batch, in_file_order

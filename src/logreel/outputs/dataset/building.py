@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import LogError, MissingDependencyError, UnsupportedError, UsageError
 from logreel.io.arrays import I64
-from logreel.io.atomic_file import sync_folder, target_of
-from logreel.io.exchange import exchange
+from logreel.io.atomic_file import exchange, sync_folder, target_of
 from logreel.io.source import Source
 from logreel.log.brief import Brief
 from logreel.log.decrypted import FOR_BOTH, decrypted_notes, refusal

@@ -10,7 +10,7 @@ from logreel.index.ranges import PayloadRange
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, Scalar, Sequence, String, Struct
-from logreel.log.payload_decoder import decoded, payloads
+from logreel.log.scan import decoded, payloads
 from logreel.schemas.protobuf.wire import BYTES, FIXED32, FIXED64, VARINT, BadWire, Item, items
 
 if TYPE_CHECKING:

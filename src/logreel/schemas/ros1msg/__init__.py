@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logreel.schemas.ros1msg.definition import Definition
-from logreel.schemas.ros1msg.grammar import Constant, FieldLine, Message, parse_message
+from logreel.schemas.ros1msg.grammar import Constant, FieldLine, Message, is_type, parse_message, spellings
 from logreel.schemas.ros1msg.known import Known
 from logreel.schemas.ros1msg.layouts import (
     FIELD,
@@ -14,9 +14,7 @@ from logreel.schemas.ros1msg.layouts import (
     topic_name,
     type_name,
 )
-from logreel.schemas.ros1msg.names import is_type, spellings
-from logreel.schemas.ros1msg.registry import Registry, standard
-from logreel.schemas.ros1msg.resolve import as_read, define, full_text, parse
+from logreel.schemas.ros1msg.registry import Registry, as_read, define, full_text, parse, standard
 
 __all__ = [
     "FIELD",

@@ -10,9 +10,8 @@ from logreel.log.schema import Schema
 from logreel.schemas.catalogue import Entry, NewEntry
 from logreel.schemas.ros1msg import known
 from logreel.schemas.ros1msg.definition import Definition
-from logreel.schemas.ros1msg.names import is_type
-from logreel.schemas.ros1msg.registry import Registry
-from logreel.schemas.ros1msg.resolve import parse
+from logreel.schemas.ros1msg.grammar import is_type
+from logreel.schemas.ros1msg.registry import Registry, parse
 
 
 class Ros1Catalogue:

@@ -9,9 +9,7 @@ from functools import cached_property
 
 from logreel.errors import DefinitionError
 from logreel.layout.nodes import MAX_DEPTH, MAX_LEAVES
-from logreel.schemas.ros1msg.grammar import FieldLine, Message
-from logreel.schemas.ros1msg.names import BUILTIN, spellings
-from logreel.schemas.ros1msg.sections import Section, join_text
+from logreel.schemas.ros1msg.grammar import BUILTIN, FieldLine, Message, Section, join_text, spellings
 
 #: Returns the message of a type name, or None.
 Find = Callable[[str], Message | None]

@@ -2,12 +2,83 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from logreel.errors import DefinitionError
 from logreel.layout.nodes import MAX_LEAVES
-from logreel.schemas.ros1msg.names import BUILTIN, is_name, is_type, package_of
+
+#: Types that need no definition.
+BUILTIN = frozenset(
+    {
+        "bool",
+        "char",
+        "byte",
+        "int8",
+        "uint8",
+        "int16",
+        "uint16",
+        "int32",
+        "uint32",
+        "int64",
+        "uint64",
+        "float32",
+        "float64",
+        "string",
+        "time",
+        "duration",
+    }
+)
+
+#: Types that were moved to another package with the same fields; the current name is first.
+SAME = (
+    ("std_msgs/Header", "roslib/Header"),
+    ("rosgraph_msgs/Log", "roslib/Log"),
+    ("rosgraph_msgs/Clock", "roslib/Clock"),
+    ("tf2_msgs/TFMessage", "tf/tfMessage"),
+)
+_SAME = {name: group for group in SAME for name in group}
+
+#: Longest name that is accepted; real ones have fewer than 100 characters.
+MAX_NAME = 255
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_TYPE = re.compile(r"[A-Za-z_]\w*(?:/[A-Za-z_]\w*){0,2}", re.ASCII)
+
+
+def is_name(text: str) -> bool:
+    """Return whether *text* is a valid name of a field or a constant."""
+    return len(text) <= MAX_NAME and _NAME.fullmatch(text) is not None
+
+
+def is_type(text: str) -> bool:
+    """Return whether *text* is a valid type name: ``T``, ``pkg/T`` or ``pkg/msg/T``."""
+    return len(text) <= MAX_NAME and _TYPE.fullmatch(text) is not None
+
+
+def short_name(name: str) -> str:
+    """Return ``pkg/Type`` for ``pkg/Type`` and ``pkg/msg/Type``."""
+    package, slash, rest = name.partition("/")
+    return package + slash + rest.removeprefix("msg/")
+
+
+def package_of(name: str) -> str:
+    """Return the package of ``pkg/Type``, empty if there is none."""
+    return name.rpartition("/")[0]
+
+
+def spellings(name: str) -> tuple[str, ...]:
+    """Return all names of the type *name*: itself, then those in other packages, current and former.
+
+    Package rostools was renamed to roslib before the first release.
+    """
+    name = short_name(name)
+    moved = "roslib/" + name.removeprefix("rostools/") if name.startswith("rostools/") else name
+    group = (moved, *_SAME.get(moved, ()))
+    before = ("rostools/" + n.removeprefix("roslib/") for n in group if n.startswith("roslib/"))
+    return tuple(dict.fromkeys((name, *group, *before)))
+
 
 #: Most characters of a concatenated definition; the largest real ones have some ten thousand.
 MAX_TEXT = 1 << 22
@@ -169,3 +240,70 @@ def _value(kind: str, text: str) -> Value | None:
         return None
     low, high = _RANGES[kind]
     return value if low <= value <= high else None
+
+
+#: Line between two definitions.
+RULE = "=" * 80
+#: Some writers draw shorter or longer lines; no field or constant looks like this.
+_HEAD = re.compile(r"^={20,}[ \t]*\r?\nMSG:([^\n]*)\n?", re.MULTILINE)
+
+
+class Section(NamedTuple):
+    """A definition text and its type name."""
+
+    name: str
+    text: str
+
+
+def split_text(text: str, name: str) -> list[Section]:
+    """Return the definitions in *text*, that of *name* first, each verbatim."""
+    found = []
+    pos = 0
+    name = short_name(name)
+    for head in _HEAD.finditer(text):
+        # The line feed before a separator belongs to it.
+        found.append(Section(name, text[pos : max(pos, head.start() - 1)]))
+        name, pos = short_name(head[1].strip())[:MAX_NAME], head.end()
+    found.append(Section(name, text[pos:]))
+    return found
+
+
+def join_text(sections: Iterable[Section]) -> str:
+    """Return the concatenated text of *sections*, the first one without a heading."""
+    first, *others = sections
+    return "\n".join([first.text, *(f"{RULE}\nMSG: {name}\n{text}" for name, text in others)])
+
+
+HEADER = "std_msgs/Header"
+
+
+def respelled(message: Message, uses: Mapping[str, str], names: Mapping[str, str], package: str = "") -> str:
+    """Return the text of *message*, whose types are named so that the rules of other parsers find them.
+
+    uses     names of the messages that its field types mean, by type as written
+    names    new name of each message
+    package  package that the message will be in; empty: its own
+    """
+    lines = message.text.split("\n")
+    for n, line in enumerate(lines):
+        code = line.partition("#")[0].partition("=")[0]
+        if "\t" in code.strip():
+            # genmsg accepts only blanks between the words of a line.
+            lines[n] = line = code.replace("\t", " ") + line[len(code) :]
+        if not code.strip() or "=" in line.partition("#")[0]:
+            continue
+        written = code.split(None, 1)[0].partition("[")[0]
+        if written in BUILTIN:
+            continue
+        meant = names[uses[written]]
+        if _usual(written, package or message.package) != meant:
+            lines[n] = line.replace(written, meant, 1)
+    return "\n".join(lines)
+
+
+def _usual(written: str, package: str) -> str:
+    """Return the type that other parsers understand by *written* in a message of *package*."""
+    if written == "Header":
+        return HEADER
+    # Not every parser accepts ``pkg/msg/Type``.
+    return written if "/" in written and short_name(written) == written else f"{package}/{written}"

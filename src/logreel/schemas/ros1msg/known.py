@@ -21,12 +21,20 @@ from importlib import resources
 from pathlib import Path
 
 from logreel.errors import DefinitionError, LogError
-from logreel.schemas import data_folder
+from logreel.schemas import catalogue as data_folder
 from logreel.schemas.ros1msg.definition import Definition, link
-from logreel.schemas.ros1msg.grammar import Message, parse_message
-from logreel.schemas.ros1msg.names import is_type, package_of, short_name, spellings
-from logreel.schemas.ros1msg.respell import respelled
-from logreel.schemas.ros1msg.sections import Section, join_text, split_text
+from logreel.schemas.ros1msg.grammar import (
+    Message,
+    Section,
+    is_type,
+    join_text,
+    package_of,
+    parse_message,
+    respelled,
+    short_name,
+    spellings,
+    split_text,
+)
 
 #: Folder of the language below the user's definitions.
 LANGUAGE = "ros1msg"

@@ -10,11 +10,17 @@ from logreel.errors import DefinitionError
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Rest, Scalar, Sequence, String, Struct, Time
 from logreel.schemas.ros1msg.definition import Definition
-from logreel.schemas.ros1msg.grammar import FieldLine, Message
-from logreel.schemas.ros1msg.names import is_name, spellings
-from logreel.schemas.ros1msg.resolve import parse
-from logreel.schemas.ros1msg.respell import HEADER, respelled
-from logreel.schemas.ros1msg.sections import Section, join_text
+from logreel.schemas.ros1msg.grammar import (
+    HEADER,
+    FieldLine,
+    Message,
+    Section,
+    is_name,
+    join_text,
+    respelled,
+    spellings,
+)
+from logreel.schemas.ros1msg.registry import parse
 
 #: char is unsigned, byte is signed. All lengths and counts have four bytes.
 _SCALARS = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from logreel.schemas.ros2msg.cdr import layout
-from logreel.schemas.ros2msg.grammar import FieldLine, Message, parse
+from logreel.schemas.ros2msg.cdr import FieldLine, Message, layout, parse
 
 __all__ = ["FieldLine", "Message", "layout", "parse"]

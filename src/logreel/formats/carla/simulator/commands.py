@@ -16,8 +16,8 @@ from logreel.formats.carla.simulator.tick_log import tick_log
 from logreel.registry.commands import Answer, Command, Example, Option, Playback
 
 if TYPE_CHECKING:
-    from logreel.log.actor import Actor
     from logreel.log.log import Log
+    from logreel.log.scan import Actor
 
 #: Seconds between two steps.
 DELTA = 0.05

@@ -18,8 +18,8 @@ from logreel.formats.carla.simulator.values import Axes, Poses, Record, Rotation
 from logreel.io.arrays import I64
 
 if TYPE_CHECKING:
-    from logreel.log.actor import Actor
     from logreel.log.log import Log
+    from logreel.log.scan import Actor
 
 
 Records = list[dict[str, Any]]
