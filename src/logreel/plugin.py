@@ -23,7 +23,9 @@ _MODULES = {
     "logreel.io.source": "Source",
     "logreel.layout.arrow": "Decoded",
     "logreel.layout.layout": "Layout",
-    "logreel.layout.nodes": "Align Bytes Expect Field FixedArray Grid Padding Rest Scalar Sequence String Struct Time",
+    "logreel.layout.nodes": (
+        "Align Bytes Expect Field FixedArray Grid Padding Rest Scalar Sequence String Struct Time"
+    ),
     "logreel.lenses.base": "LensFinder members Scaled",
     "logreel.lenses.cloud": "LaserScan PackedCloud PlainCloud Points",
     "logreel.lenses.facts": "Band Chart Detection Detector Fact NotAssessed runs Section Series",

@@ -11,7 +11,6 @@ import logreel
 from logreel.formats.bddf import index_reader
 from logreel.formats.mcap import index_builder, reader
 from logreel.io.remote import object_store, remote_source
-from logreel.io.remote import remote_source as sparse_copy
 from logreel.io.source import Source
 from support.builders.many_chunks import START, STEP, many_blocks_bddf, many_chunks_bag, many_chunks_mcap
 from support.harness.range_server import Served, serving_ranges
@@ -28,8 +27,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     """Return a server; small requests, so that small logs have many."""
     monkeypatch.setattr(remote_source, "SMALL_BYTES", 0)
     monkeypatch.setattr(object_store, "HEAD_BYTES", 8192)
-    monkeypatch.setattr(sparse_copy, "PAGE", 256)
-    monkeypatch.setattr(sparse_copy, "GAP", 512)
+    monkeypatch.setattr(remote_source, "PAGE", 256)
+    monkeypatch.setattr(remote_source, "GAP", 512)
     monkeypatch.setattr(index_builder, "SMALL", 0)
     monkeypatch.setattr(reader, "TAIL_BYTES", 1024)
     monkeypatch.setattr(index_reader, "TAIL_BYTES", 1024)

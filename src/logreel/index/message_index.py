@@ -141,24 +141,26 @@ class MessageIndex(ChannelIndex):
 
     def restricted_to(self, rows: Mapping[int, Rows]) -> Self:
         """Return this index with the intervals of some channels restricted to *rows*; counts stay the same."""
-        found = copy(self)
-        found.__dict__.pop("_all", None)
-        found._restricted = rows
-        return found
+        return self._changed({"_restricted": rows})
+
+    def _changed(self, members: Mapping[str, Any], stale: Iterable[str] = ()) -> Self:
+        """Return this index with other *members*; *stale*: names of cached members that follow from them."""
+        index = copy(self)
+        for name in ("_all", *stale):
+            index.__dict__.pop(name, None)
+        index.__dict__.update(members)
+        return index
 
     def with_synthetic_rows(self, rows: Mapping[int, Callable[[], I64]]) -> Self:
         """Return this index with only some messages of synthetic channels.
 
         rows  functions that return the rows that stay, by channel number; called when they are needed
         """
-        found = copy(self)
-        for name in ("_synthetic", "counts", "_all"):
-            found.__dict__.pop(name, None)
-        found._times, found._sorted, found.rules = {}, {}, [*self.rules]
+        rules = [*self.rules]
         kept = {number: cache(function) for number, function in rows.items()}
         for number, function in kept.items():
-            found.rules[number] = copy(self.rules[number])
-            found.rules[number].synthetic = partial(_length, function)
+            rules[number] = copy(self.rules[number])
+            rules[number].synthetic = partial(_length, function)
 
         def build() -> tuple[Buffer, dict[int, SyntheticMessages]]:
             messages = dict(self._synthetic)
@@ -168,18 +170,16 @@ class MessageIndex(ChannelIndex):
                 messages[number] = SyntheticMessages(one.offset[some], one.size[some], one.time[some], place)
             return self.chunks.synthetic, messages
 
-        found._build = build
-        return found
+        members = {"_build": build, "_times": {}, "_sorted": {}, "rules": rules}
+        return self._changed(members, ("_synthetic", "counts"))
 
     def with_times(self, times: Mapping[int, I64]) -> Self:
         """Return this index with other times of some channels: int64[n] ns in file order, by channel number."""
-        found = copy(self)
-        found.__dict__.pop("_all", None)
-        found._times, found._sorted, found.rules = {}, {}, [*self.rules]
+        rules = [*self.rules]
         for number, values in times.items():
-            found.rules[number] = copy(self.rules[number])
-            found.rules[number].time = FunctionValues(partial(_given, values))
-        return found
+            rules[number] = copy(self.rules[number])
+            rules[number].time = FunctionValues(partial(_given, values))
+        return self._changed({"_times": {}, "_sorted": {}, "rules": rules})
 
     def rows_between(self, channel: int, start: int | None, end: int | None, keep: bool = True) -> Rows:
         """Return rows of *channel* with start <= time < end: a slice if they are consecutive, else int64[k].

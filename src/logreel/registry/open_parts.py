@@ -179,7 +179,7 @@ def _joined_channels(
         connected = all(CONNECTION in ch.log.index.rules[ch.number].side_columns for _, ch in some)
         metadata = joined_metadata([ch.metadata for _, ch in some]) if connected else first.metadata
         maps = [header_map(ch.metadata, metadata) if connected else None for _, ch in some]
-        infos.append(replace(first._info, topic=name, metadata=metadata))
+        infos.append(replace(first.log.scan.channels[first.number], topic=name, metadata=metadata))
         members.append([(n, ch.topic) for n, ch in some])
         values.append([{} if one is None else {CONNECTION: one} for one in maps])
     return infos, members, values

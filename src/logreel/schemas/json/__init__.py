@@ -1,1 +1,4 @@
-"""JSON messages, and JSON Schema as their definition."""
+"""JSON messages: decoding them by a JSON Schema or without one, and JSON Schemas of Layouts.
+
+Called by ``schemas.languages``, and by formats whose messages are JSON.
+"""
