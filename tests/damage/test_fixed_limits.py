@@ -88,7 +88,7 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         "test_endless_lines_need_bounded_memory": ("ops.record.sources.streams:LONGEST",),
     },
     "tests/outputs/test_file_names.py": {
-        "test_file_names_of_a_thousand_hostile_attachments_are_different": ("outputs.file_names:MAX_BYTES",),
+        "test_file_names_of_a_thousand_hostile_attachments_are_different": ("outputs.files:MAX_BYTES",),
     },
     "tests/outputs/test_foxglove_gate.py": {
         "test_more_clients_than_allowed_get_503": ("outputs.http.websocket_gate:CONNECTIONS",),
