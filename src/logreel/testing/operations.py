@@ -163,7 +163,7 @@ class Operations(RuleBasedStateMachine):
         """Sort by time."""
         return self._written(case, lambda path: sort_log(case.path, path), _by_time(case.due))
 
-    @rule(target=cases, one=cases, other=cases)
+    @rule(target=cases, first=cases, other=cases)
     def merge(self, first: Case, other: Case) -> Case:
         """Merge two logs; where both have the same message, a format may keep one of the two."""
         topics = {**first.due, **other.due}
