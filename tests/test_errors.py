@@ -101,7 +101,7 @@ def test_a_hint_is_worded_for_python_and_for_the_command_line() -> None:
             "logreel.ops.migrate.write_template() begins one",
             "logreel.ops.migrate.write_template() begins one",
         ),
-        ("info", "give it to logreel.open(path, decrypt=True)", "give it to logreel.open(path, --decrypt)"),
+        ("info", "pass logreel.open(path, decrypt=True)", "pass --decrypt"),
         ("carla replay", "name the actor with follow=", "name the actor with --follow"),
         ("cat", "choose the channel with topics=", "choose the channel with -t"),
     ],

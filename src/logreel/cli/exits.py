@@ -102,7 +102,8 @@ def worded(hint: str, context: click.Context | None = None) -> str:
     """Return a hint of the library in words of the command line.
 
     Parameters become options, of the running command or of those that many commands share, and functions the verbs of
-    their name, with the options for their arguments, or options of the running command. Everything else stays as it is.
+    their name, with the options for their arguments, or options of the running command; of ``logreel.open(…)`` only its
+    options stay. Everything else stays as it is.
     """
     from logreel.cli.help import VERBS
     from logreel.cli.options import shared
@@ -119,6 +120,10 @@ def worded(hint: str, context: click.Context | None = None) -> str:
         if name in known:
             spelling, option = known[name]
             return f"{spelling} {option.metavar or ''}".rstrip()
+        if name == "open":
+            # Verbs open their logs themselves, with options for what is said here.
+            words = [_option(argument, known) for argument in _PARAMETER.finditer(arguments or "")]
+            return " ".join(words) or match[0]
         if not any(name in verbs for verbs in VERBS.values()):
             return match[0]
         group = None if context is None else context.find_root().command

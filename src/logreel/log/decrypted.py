@@ -34,7 +34,7 @@ def refusal(log: Log, hint: str | None = None) -> UsageError | None:
             return UsageError(
                 f"is encrypted ({one.encryption}), and what is written from it would not be",
                 path=one.name,
-                hint=hint or "pass decrypt=True to allow that when it is opened",
+                hint=hint or "pass logreel.open(path, decrypt=True) to allow that",
             )
     return None
 
