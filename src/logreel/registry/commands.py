@@ -147,7 +147,7 @@ COMMANDS = Registry("command", "logreel.commands", {}, Command)
 
 def has_commands(fmt: Format) -> bool:
     """Return whether a format has commands, without importing them."""
-    return bool(fmt.commands) or any(name.startswith(f"{fmt.name}.") for name in COMMANDS.names())
+    return bool(fmt.commands) or any(name.startswith(f"{fmt.name}.") for name in COMMANDS.added_names)
 
 
 def commands_of(fmt: Format) -> tuple[Command, ...]:

@@ -50,6 +50,11 @@ class Registry(Generic[T]):
         """Return the names of all entries, those of logreel first; of other packages, the names of entry points."""
         return list(dict.fromkeys([*self._own, *sorted(point.name for point in self._points())]))
 
+    @cached_property
+    def added_names(self) -> frozenset[str]:
+        """Names of entry points of other packages; looking reads a file of each package of the environment."""
+        return frozenset(point.name for point in self._points())
+
     def own(self) -> dict[str, T]:
         """Return the entries of logreel by name."""
         return {name: self._loaded(entry) for name, entry in self._own.items()}
@@ -117,7 +122,8 @@ class Registry(Generic[T]):
 
     def forget(self) -> None:
         """Look at the entry points of other packages again when they are next needed."""
-        self.__dict__.pop("_added", None)
+        for name in ("_added", "added_names"):
+            self.__dict__.pop(name, None)
 
     def _points(self) -> Iterable[Any]:
         from importlib import metadata
