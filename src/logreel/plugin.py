@@ -33,6 +33,7 @@ _MODULES = {
     "logreel.lenses.motion": "Imu Joints LocalPose Pose Transform",
     "logreel.lenses.position": "Fixes Position",
     "logreel.lenses.text": "Text",
+    "logreel.limits": "FixedLimit",
     "logreel.log.log": "Channel Log Message",
     "logreel.log.scan": (
         "Actor Attachment Change ChannelInfo Growing Parameter PayloadDecoder Saved Scan Segment TextLine"

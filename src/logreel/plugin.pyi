@@ -61,6 +61,7 @@ from logreel.lenses.motion import Transform as Transform
 from logreel.lenses.position import Fixes as Fixes
 from logreel.lenses.position import Position as Position
 from logreel.lenses.text import Text as Text
+from logreel.limits import FixedLimit as FixedLimit
 from logreel.log.log import Channel as Channel
 from logreel.log.log import Log as Log
 from logreel.log.log import Message as Message

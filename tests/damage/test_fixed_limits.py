@@ -9,6 +9,7 @@ import os
 import re
 import struct
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -18,7 +19,7 @@ import pytest
 import logreel
 from logreel.errors import DefinitionError, UsageError
 from logreel.io.source import Source
-from logreel.limits import FIXED, Limits
+from logreel.limits import Limits, fixed_limits
 from logreel.outputs.http.answer import Flow
 from logreel.outputs.view.limits import SQL_CHARACTERS, SQL_MEMORY
 from support.builders.growing_samples import SAMPLES
@@ -51,7 +52,7 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         "test_too_many_unknown_types_of_a_koblenz_log_are_a_problem": (
             "formats.koblenz.framing:MAX_UNKNOWN",
         ),
-        "test_an_index_file_that_is_too_large_is_not_read": ("registry.index_cache:_TIMES",),
+        "test_an_index_file_that_is_too_large_is_not_read": ("registry.index_cache:MAX_TIMES",),
         "test_a_recorded_line_that_was_cut_says_so": ("ops.record.lines:LONGEST",),
         "test_channels_of_a_foxglove_server_are_bounded": ("ops.record.sources.foxglove:MOST_CHANNELS",),
         "test_logs_of_slices_are_bounded_together": ("outputs.http.answer:LOGS",),
@@ -186,8 +187,41 @@ def constants() -> Iterator[str]:
                     yield f"{path.relative_to(root).as_posix()}:{first.id}"
 
 
+@cache
+def places() -> tuple[str, ...]:
+    """Return the module and constant of every fixed limit, from the functions in which rooms and formats list them."""
+    root = ROOT / "src" / "logreel"
+    trees = [
+        ast.parse(path.read_text())
+        for path in [*root.glob("*/__init__.py"), *root.glob("formats/*/__init__.py")]
+    ]
+    functions = [node for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return tuple(place for function in functions for place in places_in(function))
+
+
+def places_in(function: ast.FunctionDef) -> Iterator[str]:
+    """Yield the module and constant of each FixedLimit in a function, which imports the modules."""
+    imported = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in function.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "FixedLimit":
+            module, _, constant = ast.unparse(node.args[1]).rpartition(".")
+            yield f"{imported[module]}:{constant}"
+
+
+def test_every_listed_limit_has_the_value_of_its_constant() -> None:
+    values = [
+        getattr(importlib.import_module(m), name) for m, _, name in (one.partition(":") for one in places())
+    ]
+    assert sorted(map(str, values)) == sorted(str(one.value) for one in fixed_limits())
+
+
 def test_every_constant_that_is_called_a_limit_is_listed_or_known_to_be_none() -> None:
-    listed = {one.where.removeprefix("logreel.").replace(".", "/").replace(":", ".py:") for one in FIXED}
+    listed = {one.removeprefix("logreel.").replace(".", "/").replace(":", ".py:") for one in places()}
     found = set(constants())
     assert found - listed - NO_LIMITS == set()
     assert NO_LIMITS - found == set()
@@ -196,7 +230,7 @@ def test_every_constant_that_is_called_a_limit_is_listed_or_known_to_be_none() -
 
 def test_every_fixed_limit_has_a_test() -> None:
     tested = [where for names in TESTS.values() for several in names.values() for where in several]
-    assert sorted(tested) == sorted(one.where.removeprefix("logreel.") for one in FIXED)
+    assert sorted(tested) == sorted(one.removeprefix("logreel.") for one in places())
     for file, names in TESTS.items():
         text = (ROOT / file).read_text()
         assert [name for name in names if f"def {name}(" not in text] == []
@@ -408,7 +442,7 @@ def test_follow_waits_for_an_unfinished_record_up_to_its_limit(
     }
     name, build = SAMPLES.get(sample) or others[sample]
     module = importlib.import_module(f"logreel.formats.{name}.reader")
-    limit = next(one.where.partition(":")[2] for one in FIXED if one.where.startswith(f"{module.__name__}:"))
+    limit = next(one.partition(":")[2] for one in places() if one.startswith(f"{module.__name__}:"))
     data = build()
 
     def waiting() -> set[int]:
@@ -493,7 +527,7 @@ def test_an_index_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch
     monkeypatch.setattr(json, "loads", lambda text: parsed.append(text) or loads(text))
     logreel.open(path)
     assert len(parsed) == 1
-    os.truncate(sidecar, index_cache._TIMES * len(tiny()) + index_cache._MORE + 1)
+    os.truncate(sidecar, index_cache.MAX_TIMES * len(tiny()) + index_cache._MORE + 1)
     logreel.open(path)
     assert len(parsed) == 1
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import lzma
 import re
 import struct
@@ -18,7 +17,7 @@ import logreel
 from harness import SANITIZED
 from logreel.errors import UnsupportedError, UsageError
 from logreel.io.chunks import ChunkCache
-from logreel.limits import FIXED, VARIABLE, Limits, default_limits
+from logreel.limits import VARIABLE, Limits, default_limits, fixed_limits
 
 PAGE = Path(__file__).parents[2] / "docs" / "limits.md"
 MIB = 1 << 20
@@ -41,10 +40,7 @@ def rows_due() -> list[str]:
         f"| `{one.name}` | {number(one.default)} | {one.metadata['reason']} | {one.metadata['beyond']} |"
         for one in dataclasses.fields(Limits)
     ]
-    for one in FIXED:
-        module, _, name = one.where.partition(":")
-        value = getattr(importlib.import_module(module), name)
-        rows.append(f"| {one.name} | {number(value)} | {one.reason} | {one.beyond} |")
+    rows += [f"| {one.name} | {number(one.value)} | {one.reason} | {one.beyond} |" for one in fixed_limits()]
     return rows
 
 

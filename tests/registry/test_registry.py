@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from logreel.index.block_table import Blocks
 from logreel.index.message_index import MessageIndex
 from logreel.io.chunks import Chunks
 from logreel.io.source import Source
+from logreel.limits import FixedLimit, fixed_limits
 from logreel.log.scan import Saved, Scan
 from logreel.registry import registry
 from logreel.registry.format import Format
@@ -65,6 +67,15 @@ def test_format_of_another_package_opens(install: Install) -> None:
     assert logreel.open(tiny()).format == "ulog"
     assert list(known_formats())[-1] == "other"
     assert logreel.open(b"no such head", format="other").format == "other"
+
+
+def test_limits_of_a_format_of_another_package_are_listed(install: Install) -> None:
+    longest = FixedLimit("bytes of a name of another log", 64, "real ones have ten", "the name is cut")
+    own = list(fixed_limits())
+    install(lambda: replace(OTHER, limits=lambda: [longest]))
+    assert [limit for limit in fixed_limits() if limit not in own] == [longest]
+    install(lambda: OTHER)
+    assert list(fixed_limits()) == own
 
 
 def test_builtin_formats_cannot_be_replaced(install: Install) -> None:

@@ -8,6 +8,14 @@ Rooms have the same names in all formats: ``reader``, ``framing``, ``index_build
 write; ``meaning``, ``charts`` and ``health`` say what a log tells of a flight, a drive or a walk.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from logreel.limits import FixedLimit
+
 #: Position and bytes by which files of a format are most likely meant, by name, which is also that of the folder. Which
 #: format a file has is decided by ``Format.sniff``.
 BEGINS = {
@@ -18,3 +26,12 @@ BEGINS = {
     "rosbag": (0, b"#ROS"),
     "ulog": (0, b"ULog"),
 }
+
+
+def fixed_limits() -> Iterator[FixedLimit]:
+    """Yield the bounds that no option raises, of all formats, also those of other packages."""
+    from logreel.registry.registry import formats
+
+    for fmt in formats().values():
+        if fmt.limits is not None:
+            yield from fmt.limits()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +14,7 @@ from logreel.log.scan import Saved, Scan
 
 if TYPE_CHECKING:
     from logreel.layout.layout import Layout
+    from logreel.limits import FixedLimit
     from logreel.log.log import Log
     from logreel.log.scan import Growing
     from logreel.log.schema import Schema
@@ -76,6 +77,8 @@ class Format:
     states    ``module:name`` of a function that returns the names of the numbers that fields of a Log hold, by topic,
               path and number; empty: none
     bands     ``module:name`` of a function that yields the Bands of a Log, such as modes; empty: none
+    limits    yields the FixedLimits of what a file of this format can make its reader do: ``limits()``; None: no limits
+              of its own. ``logreel.limits.fixed_limits`` collects them
     storage   ``module:name`` of a ``registry.storage.Storage``, which says what the bytes of a file are; empty: unknown
     """
 
@@ -108,6 +111,7 @@ class Format:
     states: str = ""
     detectors: str = ""
     storage: str = ""
+    limits: Callable[[], Iterable[FixedLimit]] | None = None
     names_in: Mapping[str, Callable[[Log], Mapping[str, tuple[str, str]]]] = field(
         default_factory=dict, repr=False
     )

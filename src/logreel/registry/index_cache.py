@@ -56,7 +56,7 @@ _ALIGN, _CHECK = 64, 4
 #: Pieces of a log that are compared with a digest, and bytes of each: of the first and last byte, and evenly between.
 SAMPLES, SAMPLE_BYTES = 256, 4096
 #: A sidecar is at most so many times as large as its log, and so many bytes larger.
-_TIMES, _MORE = 4, 1 << 24
+MAX_TIMES, _MORE = 4, 1 << 24
 
 
 def cache_folder() -> Path | None:
@@ -119,7 +119,7 @@ def _read(file: BufferedReader, source: Source, fmt: Format) -> Saved | None:
     start = file.read(16)
     length = int.from_bytes(start[8:16], "little")
     # A file of any size costs nothing to make.
-    if start[:8] != MAGIC or size > source.size * _TIMES + _MORE or length > size - _CHECK - 16:
+    if start[:8] != MAGIC or size > source.size * MAX_TIMES + _MORE or length > size - _CHECK - 16:
         return None
     text = file.read(length)
     head = json.loads(text)

@@ -3,3 +3,27 @@
 ``languages`` has one object for each language, which everything above asks; a folder for each language has its parts.
 ``catalogue`` is what known definitions of all languages have in common, with those that the user added.
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from logreel.limits import FixedLimit
+
+
+def fixed_limits() -> Iterator[FixedLimit]:
+    """Yield the bounds of this room that no option raises."""
+    from logreel.limits import REFUSED, FixedLimit
+    from logreel.schemas.ros1msg import grammar
+    from logreel.schemas.ros2msg import cdr
+
+    yield FixedLimit("bytes of a ROS 1 definition", grammar.MAX_TEXT, "real ones have some kB", REFUSED)
+    yield FixedLimit("bytes of a ROS 2 definition", cdr.MAX_TEXT, "real ones have some kB", REFUSED)
+    yield FixedLimit(
+        "characters of the name of a ROS type or field",
+        grammar.MAX_NAME,
+        "real ones have fewer than 100",
+        REFUSED,
+    )

@@ -7,7 +7,7 @@ The registry imports this package, and what ``FORMAT`` names when it is used; no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from logreel.registry.format import Format
@@ -15,6 +15,7 @@ from logreel.registry.registry import lazy, lazy_scan
 
 if TYPE_CHECKING:
     from logreel.io.source import Source
+    from logreel.limits import FixedLimit
 
 
 def _sniff(source: Source) -> bool:
@@ -27,6 +28,42 @@ def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
     if metadata.get("checksum") == "none":
         like["checksum"] = "none"
     return like
+
+
+def _limits() -> Iterator[FixedLimit]:
+    from logreel.formats.bddf import descriptors, index_builder, reader, records, value_series
+    from logreel.limits import GROWING, FixedLimit
+
+    yield FixedLimit(
+        "series of a BDDF",
+        index_builder.MAX_SERIES,
+        "the table of series has one entry for each number",
+        "the declaration is a problem `garbage`",
+    )
+    yield FixedLimit(
+        "bytes of a BDDF descriptor",
+        records.MAX_DESCRIPTOR,
+        "real ones have some kB",
+        "the block is a problem, or `UsageError` when it is written",
+    )
+    yield FixedLimit(
+        "dimensions of a BDDF array",
+        descriptors.MAX_DIMENSIONS,
+        "each is a level of a list",
+        "the channel has no fields",
+    )
+    yield FixedLimit(
+        "depth of a BDDF struct",
+        value_series.MAX_DEPTH,
+        "structs may contain each other",
+        "a problem; the member is left out",
+    )
+    yield FixedLimit(
+        "bytes of an unfinished block of a growing BDDF",
+        reader.PENDING,
+        "a damaged size must not stop `follow`",
+        GROWING,
+    )
 
 
 FORMAT = Format(
@@ -49,4 +86,5 @@ FORMAT = Format(
     meaning="logreel.formats.bddf.meaning:meaning",
     bands="logreel.formats.bddf.meaning:bands",
     storage="logreel.formats.bddf.storage:STORAGE",
+    limits=_limits,
 )

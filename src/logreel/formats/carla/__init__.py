@@ -7,7 +7,7 @@ tools answer, and is ``logreel.carla`` and the verbs ``logreel carla``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from logreel.registry.format import Format
@@ -15,6 +15,7 @@ from logreel.registry.registry import lazy, lazy_scan
 
 if TYPE_CHECKING:
     from logreel.io.source import Source
+    from logreel.limits import FixedLimit
 
 
 #: Greatest bytes of the name of a map: readers take its length as a signed 16-bit number.
@@ -35,6 +36,18 @@ def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
         "engine": metadata.get("engine", "UE4"),
         **{name: metadata[name] for name in ("wheel_bytes",) if name in metadata},
     }
+
+
+def _limits() -> Iterator[FixedLimit]:
+    from logreel.formats.carla import reader
+    from logreel.limits import GROWING, FixedLimit
+
+    yield FixedLimit(
+        "bytes of an unfinished packet of a growing CARLA recording",
+        reader.LONGEST,
+        "a damaged size must not stop `follow`",
+        GROWING,
+    )
 
 
 FORMAT = Format(
@@ -60,4 +73,5 @@ FORMAT = Format(
     bands="logreel.formats.carla.charts:bands",
     frames="logreel.formats.carla.simulator.info:frames",
     storage="logreel.formats.carla.storage:STORAGE",
+    limits=_limits,
 )

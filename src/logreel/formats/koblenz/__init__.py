@@ -7,7 +7,7 @@ by the tables of ``framing.py``, ``scan_builder.py`` makes the Scan; ``definitio
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from logreel.formats.koblenz.definitions import register_type, registered_types, type_id
     from logreel.io.source import Source
     from logreel.layout.layout import Layout
+    from logreel.limits import FixedLimit
     from logreel.log.schema import Schema
 
 __all__ = ["FORMAT", "register_type", "registered_types", "type_id"]
@@ -50,6 +51,33 @@ def _layout(schema: Schema, topic: str) -> Layout | None:
     return layout_of(schema.text) if schema.text else None
 
 
+def _limits() -> Iterator[FixedLimit]:
+    from logreel.formats.koblenz import framing, reader, records, scan_builder
+    from logreel.limits import GROWING, FixedLimit
+
+    yield FixedLimit(
+        "bytes of a Koblenz message", records.MAX_SIZE, "pictures have some MB", "the bytes are a problem"
+    )
+    yield FixedLimit(
+        "bytes of an unfinished message of a growing Koblenz log",
+        reader.LONGEST,
+        "a damaged size must not stop `follow`",
+        GROWING,
+    )
+    yield FixedLimit(
+        "sensors of a Koblenz type",
+        scan_builder.MAX_SENSORS,
+        "each one gets a channel",
+        "messages of further ones are in one channel, `others`",
+    )
+    yield FixedLimit(
+        "unknown types and versions of a Koblenz log",
+        framing.MAX_UNKNOWN,
+        "damage looks like new types",
+        "the bytes are a problem",
+    )
+
+
 FORMAT = Format(
     name="koblenz",
     title="Koblenz sensor log",
@@ -67,4 +95,5 @@ FORMAT = Format(
     file_facts=("index_entries", "size_reading", "end_mark", "valid_mark"),
     meaning="logreel.formats.koblenz.meaning:meaning",
     storage="logreel.formats.koblenz.storage:STORAGE",
+    limits=_limits,
 )

@@ -7,7 +7,7 @@ and reads indexes of chunks when they are needed; ``scan_builder.py`` makes the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from logreel.registry.format import Format
@@ -15,6 +15,7 @@ from logreel.registry.registry import lazy, lazy_scan
 
 if TYPE_CHECKING:
     from logreel.io.source import Source
+    from logreel.limits import FixedLimit
 
 
 def _sniff(source: Source) -> bool:
@@ -29,6 +30,24 @@ def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
         "profile": facts.get("profile", ""),
         "chunk_bytes": facts.get("chunk_bytes", 1 << 20),
     }
+
+
+def _limits() -> Iterator[FixedLimit]:
+    from logreel.formats.mcap import chunks, reader
+    from logreel.limits import GROWING, FixedLimit
+
+    yield FixedLimit(
+        "bytes of an MCAP chunk in offsets",
+        chunks.LARGEST,
+        "offsets in a chunk have 32 bits",
+        "the rest of the chunk is a problem `chunk`",
+    )
+    yield FixedLimit(
+        "bytes of an unfinished record of a growing MCAP",
+        reader.PENDING,
+        "a damaged size must not stop `follow`",
+        GROWING,
+    )
 
 
 FORMAT = Format(
@@ -46,4 +65,5 @@ FORMAT = Format(
     exchange=True,
     splits=True,
     storage="logreel.formats.mcap.storage:STORAGE",
+    limits=_limits,
 )

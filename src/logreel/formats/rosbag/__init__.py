@@ -9,7 +9,7 @@ The registry imports this package, and what ``FORMAT`` names when it is used; no
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from logreel.registry.format import Format
@@ -17,6 +17,7 @@ from logreel.registry.registry import lazy, lazy_scan
 
 if TYPE_CHECKING:
     from logreel.io.source import Source
+    from logreel.limits import FixedLimit
 
 
 _VERSION = re.compile(rb"#ROS\w* V(\d+)\.(\d+)\n")
@@ -54,6 +55,24 @@ def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {"compression": known[0] if known else "none", "chunk_bytes": None}
 
 
+def _limits() -> Iterator[FixedLimit]:
+    from logreel.formats.rosbag import reader, records
+    from logreel.limits import GROWING, FixedLimit
+
+    yield FixedLimit(
+        "bytes of the header of a bag's record",
+        records.MAX_HEADER,
+        "the C++ reader has the same",
+        "the bytes are a problem",
+    )
+    yield FixedLimit(
+        "bytes of an unfinished record of a growing bag",
+        reader.PENDING,
+        "a damaged size must not stop `follow`",
+        GROWING,
+    )
+
+
 FORMAT = Format(
     name="rosbag",
     title="ROS 1 bag",
@@ -69,4 +88,5 @@ FORMAT = Format(
     splits=True,
     file_facts=("chunks", "compression", "indexed", "encryptor", "gpg_user"),
     storage="logreel.formats.rosbag.storage:STORAGE",
+    limits=_limits,
 )

@@ -8,6 +8,7 @@ The registry imports this package, and what ``FORMAT`` names when it is used; no
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from logreel.errors import UnsupportedError
@@ -18,6 +19,7 @@ from logreel.registry.registry import lazy
 if TYPE_CHECKING:
     from logreel.io.source import Source
     from logreel.layout.layout import Layout
+    from logreel.limits import FixedLimit
     from logreel.log.schema import Schema
 
 _MAGIC, _ENCRYPTED = b"ULog\x01\x12\x35", b"ULogEnc"
@@ -53,6 +55,31 @@ def _layout(schema: Schema, topic: str) -> Layout | None:
     return synthetic_layout(topic) or layout_of(schema)
 
 
+def _limits() -> Iterator[FixedLimit]:
+    from logreel.formats.ulog import definitions, events, reader
+    from logreel.limits import REFUSED, FixedLimit
+
+    yield FixedLimit("bytes of a format of a ULog", definitions.MAX_BYTES, "a record has no more", REFUSED)
+    yield FixedLimit(
+        "memory of XZ in a ULog",
+        events.MAX_LZMA,
+        "PX4 writes a dictionary of 64 MiB; a header can claim 4 GiB",
+        "events have no texts",
+    )
+    yield FixedLimit(
+        "characters of a text of an event",
+        events.MAX_TEXT,
+        "real ones have fewer than 400",
+        "events have no texts; a text that its arguments make longer is shortened",
+    )
+    yield FixedLimit(
+        "segments of a ULog",
+        reader.MAX_SEGMENTS,
+        "each one gets channels of its own",
+        "further ones are kept together in the last one",
+    )
+
+
 FORMAT = Format(
     name="ulog",
     title="PX4 ULog",
@@ -77,4 +104,5 @@ FORMAT = Format(
     commands="logreel.formats.ulog.commands:COMMANDS",
     names_in={"ros1msg": lazy("logreel.formats.ulog.schema_maker:ros_names")},
     storage="logreel.formats.ulog.storage:STORAGE",
+    limits=_limits,
 )
