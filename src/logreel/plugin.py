@@ -43,7 +43,7 @@ _MODULES = {
     "logreel.outputs.registry": "Output Shape",
     "logreel.registry.commands": "Answer Command Content Example Option Playback",
     "logreel.registry.format": "Format",
-    "logreel.registry.registry": "lazy",
+    "logreel.registry.plugins": "lazy lazy_value",
     "logreel.schemas.languages": "Hints Language Serializer",
     "logreel.testing.suite": "FormatSuite",
     "logreel.write.format_writer": "FormatWriter SourceClock",

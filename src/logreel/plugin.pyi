@@ -87,7 +87,8 @@ from logreel.registry.commands import Example as Example
 from logreel.registry.commands import Option as Option
 from logreel.registry.commands import Playback as Playback
 from logreel.registry.format import Format as Format
-from logreel.registry.registry import lazy as lazy
+from logreel.registry.plugins import lazy as lazy
+from logreel.registry.plugins import lazy_value as lazy_value
 from logreel.schemas.languages import Hints as Hints
 from logreel.schemas.languages import Language as Language
 from logreel.schemas.languages import Serializer as Serializer

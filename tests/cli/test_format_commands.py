@@ -14,7 +14,7 @@ import logreel
 from logreel.registry import registry
 from logreel.registry.commands import COMMANDS, Answer, Command, Option
 from logreel.registry.format import Format
-from logreel.registry.plugins import Registry
+from logreel.registry.plugins import Registry, lazy_value
 from support.builders.sample_logs import tiny
 from support.harness.cli_runner import Run
 from support.samples.carla.builder import Builder, eventful
@@ -148,7 +148,9 @@ def foreign(monkeypatch: pytest.MonkeyPatch) -> str:
     module.COMMANDS = (Command("count", "Count. And more.", count, options),)  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "special_thermo", module)
     ulog = registry.formats()["ulog"]
-    thermo = replace(ulog, name="ulog", api="special_thermo", commands="special_thermo:COMMANDS")
+    thermo = replace(
+        ulog, name="ulog", api=lazy_value("special_thermo"), commands=lazy_value("special_thermo:COMMANDS")
+    )
     own = {**registry.FORMATS.own(), "ulog": thermo}
     # Not the function that lists the formats: the registry has called it long ago.
     monkeypatch.setattr(registry, "FORMATS", Registry("log format", registry.GROUP, own, Format))

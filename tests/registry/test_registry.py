@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 import logreel
+import logreel.plugin
 from logreel import known_formats
-from logreel.errors import UnknownFormatError, UnsupportedError
+from logreel.errors import UnknownFormatError, UnsupportedError, UsageError
 from logreel.formats import BEGINS
 from logreel.formats.ulog import FORMAT as ULOG
 from logreel.index.block_table import Blocks
@@ -76,6 +77,27 @@ def test_limits_of_a_format_of_another_package_are_listed(install: Install) -> N
     assert [limit for limit in fixed_limits() if limit not in own] == [longest]
     install(lambda: OTHER)
     assert list(fixed_limits()) == own
+
+
+def test_functions_of_a_format_may_be_plain_ones_and_are_never_text(install: Install) -> None:
+    states = {"a": {"mode": {0: "idle"}}}
+    plain = replace(OTHER, states=lambda log: states, detectors=lambda: (), api=lambda: logreel.plugin)
+    install(lambda: plain)
+    assert registry.states_of(logreel.open(b"OTHER content")) == states
+    assert registry.detectors_of_format(plain) == ()
+    assert logreel.other is logreel.plugin  # type: ignore[attr-defined]
+    for field in ("states", "detectors", "api", "commands", "limits"):
+        with pytest.raises(UsageError, match=rf"Format\.{field} is a function: lazy\('other:a'\)"):
+            replace(OTHER, **{field: "other:a"})
+
+
+def test_a_lazy_value_is_imported_when_it_is_called(spawn: Spawn) -> None:
+    code = (
+        "import sys; from logreel.plugin import lazy_value\n"
+        "make, module = lazy_value('colorsys:ONE_THIRD'), lazy_value('colorsys')\n"
+        "print('colorsys' in sys.modules, make(), module().__name__)"
+    )
+    assert spawn("-c", code).stdout.split() == [b"False", str(1 / 3).encode(), b"colorsys"]
 
 
 def test_builtin_formats_cannot_be_replaced(install: Install) -> None:

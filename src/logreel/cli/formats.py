@@ -137,7 +137,7 @@ class FormatGroup(GroupWithExamples):
     @property  # type: ignore[override]
     def commands(self) -> dict[str, click.Command]:
         """Return the commands by name."""
-        from logreel.registry.commands import commands_of
+        from logreel.registry.registry import commands_of
 
         if not self._is_ready:
             return {}
@@ -163,16 +163,14 @@ class FormatGroup(GroupWithExamples):
 
 def formats_with_commands() -> list[str]:
     """Return the names of the formats that have commands."""
-    from logreel.registry.commands import has_commands
-    from logreel.registry.registry import formats
+    from logreel.registry.registry import formats, has_commands
 
     return [fmt.name for fmt in formats().values() if has_commands(fmt)]
 
 
 def format_group(name: str) -> click.Group | None:
     """Return the command group of the format *name*; None if the format is unknown or has no commands."""
-    from logreel.registry.commands import has_commands
-    from logreel.registry.registry import formats
+    from logreel.registry.registry import formats, has_commands
 
     fmt = formats().get(name)
     return FormatGroup(fmt) if fmt is not None and has_commands(fmt) else None

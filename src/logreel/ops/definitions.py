@@ -19,7 +19,6 @@ from logreel.errors import DefinitionError, LogError, NotFoundError, UsageError
 from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Log
 from logreel.registry.open import open_log
-from logreel.registry.plugins import resolve
 from logreel.registry.registry import formats
 from logreel.schemas import catalogue as data_folder
 from logreel.schemas.catalogue import Catalogue, Entry, NewEntry
@@ -189,5 +188,5 @@ def _catalogues() -> Iterator[Catalogue]:
 
     yield CATALOGUE
     for form in formats().values():
-        if form.catalogue:
-            yield resolve(form.catalogue)
+        if form.catalogue is not None:
+            yield form.catalogue()

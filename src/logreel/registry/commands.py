@@ -11,13 +11,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from logreel.registry.plugins import Registry, resolve
+from logreel.registry.plugins import Registry
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.log.log import Log
-    from logreel.registry.format import Format
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,16 +142,3 @@ def _plain(column: Any) -> list[Any]:
 
 #: Commands of other packages.
 COMMANDS = Registry("command", "logreel.commands", {}, Command)
-
-
-def has_commands(fmt: Format) -> bool:
-    """Return whether a format has commands, without importing them."""
-    return bool(fmt.commands) or any(name.startswith(f"{fmt.name}.") for name in COMMANDS.added_names)
-
-
-def commands_of(fmt: Format) -> tuple[Command, ...]:
-    """Return the commands of a format, its own first; they are imported by this call."""
-    own: tuple[Command, ...] = resolve(fmt.commands) if fmt.commands else ()
-    taken = {command.name for command in own}
-    added = [command for name, command in COMMANDS.added().items() if name == f"{fmt.name}.{command.name}"]
-    return (*own, *(command for command in added if command.name not in taken))

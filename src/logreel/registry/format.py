@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from logreel.errors import UsageError
 from logreel.io.arrays import I64
 from logreel.io.chunks import Buffer
 from logreel.io.source import Source
@@ -13,11 +14,16 @@ from logreel.log.joined_log import channel_key, free_name
 from logreel.log.scan import Saved, Scan
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from logreel.layout.layout import Layout
+    from logreel.lenses.facts import Band, Chart, Detector, Section
     from logreel.limits import FixedLimit
-    from logreel.log.log import Log
+    from logreel.log.log import Log, Message
     from logreel.log.scan import Growing
     from logreel.log.schema import Schema
+    from logreel.registry.commands import Command
+    from logreel.schemas.catalogue import Catalogue
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,8 +53,8 @@ class Format:
               it; None: the tests bring their own
     exchange  True for a format that takes any schema and that many tools read: logs converted to it also get channels
               with schemas that these tools know
-    api       name of the format-specific module that is available as ``logreel.NAME``
-    commands  ``module:name`` of a tuple of ``registry.commands.Command``, which become ``logreel NAME COMMAND``
+    api       returns the format-specific module that is available as ``logreel.NAME``: ``api()``. None: it has none
+    commands  returns the ``registry.commands.Command``s that become ``logreel NAME COMMAND``: ``commands()``
     more_commands  packages that add commands, by command, so that an error can name the package to install
     channel_key  returns a key that is equal for channels of several logs that become one channel, from topic, schema
                  and metadata; as ``LogCopier.merge_key``
@@ -61,25 +67,27 @@ class Format:
               be left out. None: files need nothing of others
     follow    returns a Growing, which reads a file while it is written: ``follow()``; None: a growing file is scanned
               from its start whenever it has grown
-    catalogue  ``module:name`` of the catalogue of known definitions in the language of this format; empty: it has none
+    catalogue  returns the catalogue of known definitions in the language of this format: ``catalogue()``. None: it has
+              none
     file_facts  names of metadata that describe the file and not what was recorded, e.g. its compression: conversions to
               another format leave them out, which is no loss
     identity  names of metadata that say which robot, machine or run a log is of: logs that differ there are never parts
               of one recording. Names such as ``robot``, ``vehicle``, ``host`` and ``serial_number`` count in any format
     splits    True: recorders of this format split a recording into files with a counter, ``drive_0.bag``,
               ``drive_1.bag`` …; such files are offered as one recording if their clocks agree
-    frames    ``module:name`` of a function that takes a Log and returns a function that describes messages of one time
-              as lines of text
-    charts    ``module:name`` of a function that yields the Charts that a Log of this format deserves; charts of missing
-              topics and fields are left out by the caller. Empty: charts by lenses
-    meaning   ``module:name`` of a function that yields the Sections that the summary of a Log consists of; empty: none
-    detectors  ``module:name`` of a tuple of Detectors for faults that only logs of this format show; empty: none
-    states    ``module:name`` of a function that returns the names of the numbers that fields of a Log hold, by topic,
-              path and number; empty: none
-    bands     ``module:name`` of a function that yields the Bands of a Log, such as modes; empty: none
+    frames    takes a Log and returns a function that describes messages of one time as lines of text
+    charts    yields the Charts that a Log of this format deserves; charts of missing topics and fields are left out by
+              the caller. None: charts by lenses
+    meaning   yields the Sections that the summary of a Log consists of
+    detectors  returns the Detectors for faults that only logs of this format show: ``detectors()``
+    states    returns the names of the numbers that fields of a Log hold, by topic, path and number
+    bands     yields the Bands of a Log, such as modes
     limits    yields the FixedLimits of what a file of this format can make its reader do: ``limits()``; None: no limits
               of its own. ``logreel.limits.fixed_limits`` collects them
-    storage   ``module:name`` of a ``registry.storage.Storage``, which says what the bytes of a file are; empty: unknown
+    storage   returns the Storage, which says what the bytes of a file are: ``storage()``. None: unknown
+
+    Functions are best ``lazy("module:name")``, which imports the module when it is called; for those that take nothing,
+    ``lazy_value("module:NAME")`` returns a constant or, without a name, the module.
     """
 
     name: str
@@ -96,21 +104,21 @@ class Format:
     layout: Callable[[Schema, str], Layout | None] | None = None
     sample: Callable[[], bytes] | None = None
     exchange: bool = False
-    api: str = ""
-    commands: str = ""
+    api: Callable[[], ModuleType] | None = None
+    commands: Callable[[], Sequence[Command]] | None = None
     more_commands: Mapping[str, str] = field(default_factory=dict)
     follow: Callable[[], Growing] | None = None
-    frames: str = ""
-    catalogue: str = ""
+    frames: Callable[[Log], Callable[[Sequence[Message]], list[str]]] | None = None
+    catalogue: Callable[[], Catalogue] | None = None
     file_facts: Collection[str] = ()
     identity: Collection[str] = ()
     splits: bool = False
-    charts: str = ""
-    bands: str = ""
-    meaning: str = ""
-    states: str = ""
-    detectors: str = ""
-    storage: str = ""
+    charts: Callable[[Log], Iterable[Chart]] | None = None
+    bands: Callable[[Log], Iterable[Band]] | None = None
+    meaning: Callable[[Log], Iterable[Section]] | None = None
+    states: Callable[[Log], Mapping[str, Mapping[str, Mapping[int, str]]]] | None = None
+    detectors: Callable[[], Sequence[Detector]] | None = None
+    storage: Callable[[], Storage] | None = None
     limits: Callable[[], Iterable[FixedLimit]] | None = None
     names_in: Mapping[str, Callable[[Log], Mapping[str, tuple[str, str]]]] = field(
         default_factory=dict, repr=False
@@ -119,6 +127,12 @@ class Format:
     channel_key: Callable[[str, Schema, Mapping[str, Any]], Hashable] = field(default=channel_key, repr=False)
     free_name: Callable[[str, Collection[str]], str] = field(default=free_name, repr=False)
     extra: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # Whatever may be None is a function.
+        for name in (item.name for item in fields(self) if item.default is None):
+            if isinstance(place := getattr(self, name), str):
+                raise UsageError(f"Format.{name} is a function: lazy({place!r}), not the text {place!r}")
 
     def __repr__(self) -> str:
         return f"<logreel.Format {self.name!r}: {self.title}>"

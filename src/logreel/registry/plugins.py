@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, TypeVar, cast
 
@@ -14,10 +16,37 @@ from logreel.io.notices import listeners, notice
 T = TypeVar("T")
 
 
-def resolve(place: str) -> Any:
-    """Return the object that ``module:name`` names, importing the module."""
-    module, _, name = place.partition(":")
-    return getattr(importlib.import_module(module), name)
+@dataclass(frozen=True, slots=True)
+class Lazy:
+    """A function that is imported when it is called, or its signature is asked for.
+
+    place  ``module:name`` of the function or class
+    """
+
+    place: str
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self.load()(*args, **options)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self.load())
+
+    def load(self) -> Any:
+        """Return what the place names; a place without a name is the module."""
+        module, _, name = self.place.partition(":")
+        owner = importlib.import_module(module)
+        return getattr(owner, name) if name else owner
+
+
+def lazy(place: str) -> Lazy:
+    """Return a function that imports and calls ``module:name``, so that unused formats are not imported."""
+    return Lazy(place)
+
+
+def lazy_value(place: str) -> Callable[[], Any]:
+    """Return a function that imports and returns what ``module:name`` names, or ``module`` itself."""
+    return Lazy(place).load
 
 
 class Registry(Generic[T]):
@@ -25,8 +54,8 @@ class Registry(Generic[T]):
 
     title  word for an entry in messages
     group  group of the entry points of other packages
-    own    entries of logreel by name; ``module:name`` for one that is imported when it is asked for; or a function that
-           returns them
+    own    entries of logreel by name; ``lazy("module:name")`` for one that is imported when it is asked for; or a
+           function that returns them
     base   class of all entries
     key    returns the name of an entry of another package; None: the name of its entry point
     """
@@ -35,7 +64,7 @@ class Registry(Generic[T]):
         self,
         title: str,
         group: str,
-        own: Mapping[str, T | str] | Callable[[], Mapping[str, T | str]],
+        own: Mapping[str, T | Lazy] | Callable[[], Mapping[str, T | Lazy]],
         base: type[T] | None = None,
         key: Callable[[T], str] | None = None,
     ) -> None:
@@ -43,7 +72,7 @@ class Registry(Generic[T]):
         self._make_own, self._base, self._key = own, base, key
 
     @cached_property
-    def _own(self) -> Mapping[str, T | str]:
+    def _own(self) -> Mapping[str, T | Lazy]:
         return self._make_own() if callable(self._make_own) else self._make_own
 
     def names(self) -> list[str]:
@@ -130,8 +159,8 @@ class Registry(Generic[T]):
 
         return metadata.entry_points(group=self.group)
 
-    def _loaded(self, entry: T | str) -> T:
-        return cast("T", resolve(entry)) if isinstance(entry, str) else entry
+    def _loaded(self, entry: T | Lazy) -> T:
+        return cast("T", entry.load()) if isinstance(entry, Lazy) else entry
 
 
 def check_options(owner: str, known: Collection[str], options: Iterable[str]) -> None:

@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from logreel.errors import UnknownFormatError, UnsupportedError
 from logreel.io.source import Source
 from logreel.log.scan import Saved, Scan
 from logreel.registry.format import Format
-from logreel.registry.plugins import Registry, resolve
+from logreel.registry.plugins import Lazy, Registry
 
 if TYPE_CHECKING:
     from logreel.layout.layout import Layout
     from logreel.lenses.facts import Band, Chart, Detector, Section
     from logreel.log.log import Log, Message
     from logreel.log.schema import Schema
+    from logreel.registry.commands import Command
     from logreel.registry.format import Storage
 
 GROUP = "logreel.formats"
 
 
-def _builtin_formats() -> dict[str, str]:
+def _builtin_formats() -> dict[str, Format | Lazy]:
     """Return where the built-in formats are: each folder below ``logreel.formats``, by name."""
     package = importlib.import_module(GROUP)
     names = [module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg]
-    return {name: f"{GROUP}.{name}:FORMAT" for name in names}
+    return {name: Lazy(f"{GROUP}.{name}:FORMAT") for name in names}
 
 
 #: All formats; those of other packages are loaded only if no built-in format fits.
@@ -62,37 +61,31 @@ def suffix_of(form: str) -> str:
 def public_module(name: str) -> ModuleType | None:
     """Return the format-specific API module, such as ``logreel.carla``; None if the format has none."""
     fmt = format_named(name)
-    return importlib.import_module(fmt.api) if fmt is not None and fmt.api else None
+    return fmt.api() if fmt is not None and fmt.api is not None else None
 
 
 def describer(log: Log) -> Callable[[Sequence[Message]], list[str]] | None:
     """Return the function that describes messages of one time as lines of text; None if the format has none."""
     fmt = format_named(log.format)
-    if fmt is None or not fmt.frames:
-        return None
-    found: Callable[[Sequence[Message]], list[str]] = resolve(fmt.frames)(log)
-    return found
+    return fmt.frames(log) if fmt is not None and fmt.frames is not None else None
 
 
 def charts_of(log: Log) -> Iterable[Chart]:
     """Return the charts that the format of *log* proposes; empty if it proposes none."""
     fmt = format_named(log.format)
-    found: Iterable[Chart] = resolve(fmt.charts)(log) if fmt is not None and fmt.charts else ()
-    return found
+    return fmt.charts(log) if fmt is not None and fmt.charts is not None else ()
 
 
 def bands_of(log: Log) -> Iterable[Band]:
     """Return the bands that the format of *log* finds; empty if it finds none."""
     fmt = format_named(log.format)
-    found: Iterable[Band] = resolve(fmt.bands)(log) if fmt is not None and fmt.bands else ()
-    return found
+    return fmt.bands(log) if fmt is not None and fmt.bands is not None else ()
 
 
 def meaning_of(log: Log) -> Iterable[Section]:
     """Return the sections of a summary that the format of *log* states; empty if it states none."""
     fmt = format_named(log.format)
-    found: Iterable[Section] = resolve(fmt.meaning)(log) if fmt is not None and fmt.meaning else ()
-    return found
+    return fmt.meaning(log) if fmt is not None and fmt.meaning is not None else ()
 
 
 def detectors_of(log: Log) -> Sequence[Detector]:
@@ -103,24 +96,36 @@ def detectors_of(log: Log) -> Sequence[Detector]:
 
 def detectors_of_format(fmt: Format) -> Sequence[Detector]:
     """Return the detectors that a format offers."""
-    found: Sequence[Detector] = resolve(fmt.detectors) if fmt.detectors else ()
-    return found
+    return fmt.detectors() if fmt.detectors is not None else ()
+
+
+def has_commands(fmt: Format) -> bool:
+    """Return whether a format has commands, without importing them."""
+    from logreel.registry.commands import COMMANDS
+
+    return fmt.commands is not None or any(name.startswith(f"{fmt.name}.") for name in COMMANDS.added_names)
+
+
+def commands_of(fmt: Format) -> tuple[Command, ...]:
+    """Return the commands of a format, its own first; they are imported by this call."""
+    from logreel.registry.commands import COMMANDS
+
+    own = fmt.commands() if fmt.commands is not None else ()
+    taken = {command.name for command in own}
+    added = [command for name, command in COMMANDS.added().items() if name == f"{fmt.name}.{command.name}"]
+    return (*own, *(command for command in added if command.name not in taken))
 
 
 def storage_of(log: Log) -> Storage | None:
     """Return how the records of the format of *log* lie in files; None if the format does not say it."""
     fmt = format_named(log.format)
-    found: Storage | None = resolve(fmt.storage) if fmt is not None and fmt.storage else None
-    return found
+    return fmt.storage() if fmt is not None and fmt.storage is not None else None
 
 
 def states_of(log: Log) -> Mapping[str, Mapping[str, Mapping[int, str]]]:
     """Return names of the numbers that fields of *log* hold, by topic, path and number; empty if there are none."""
     fmt = format_named(log.format)
-    found: Mapping[str, Mapping[str, Mapping[int, str]]] = (
-        resolve(fmt.states)(log) if fmt is not None and fmt.states else {}
-    )
-    return found
+    return fmt.states(log) if fmt is not None and fmt.states is not None else {}
 
 
 def layout_by_format(schema: Schema, topic: str) -> Layout | None:
@@ -129,30 +134,12 @@ def layout_by_format(schema: Schema, topic: str) -> Layout | None:
     return None if fmt is None or fmt.layout is None else fmt.layout(schema, topic)
 
 
-def lazy(place: str) -> Callable[..., Any]:
-    """Return a function that imports and calls ``module:name``, so that unused formats are not imported."""
-    return _Lazy(place)
-
-
-@dataclass(frozen=True, slots=True)
-class _Lazy:
-    """A function that is imported when it is called, or its signature is asked for."""
-
-    place: str
-
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        return resolve(self.place)(*args, **options)
-
-    @property
-    def __signature__(self) -> inspect.Signature:
-        return inspect.signature(resolve(self.place))
-
-
 def lazy_scan(place: str) -> Callable[[Source, Saved | None], Scan | None]:
     """Return a ``Format.scan`` that calls ``module:name`` with the Source; it restores no saved scan."""
+    read = Lazy(place)
 
     def scan(source: Source, saved: Saved | None) -> Scan | None:
-        found: Scan | None = resolve(place)(source) if saved is None else None
+        found: Scan | None = read(source) if saved is None else None
         return found
 
     return scan

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from logreel.registry.format import Format
-from logreel.registry.registry import lazy, lazy_scan
+from logreel.registry.plugins import lazy, lazy_value
+from logreel.registry.registry import lazy_scan
 
 if TYPE_CHECKING:
     from logreel.io.source import Source
@@ -83,8 +84,8 @@ FORMAT = Format(
     identity=("bosdyn:robot-serial-number",),
     splits=True,
     file_facts=("indexed", "checksum", "sha1"),
-    meaning="logreel.formats.bddf.meaning:meaning",
-    bands="logreel.formats.bddf.meaning:bands",
-    storage="logreel.formats.bddf.storage:STORAGE",
+    meaning=lazy("logreel.formats.bddf.meaning:meaning"),
+    bands=lazy("logreel.formats.bddf.meaning:bands"),
+    storage=lazy_value("logreel.formats.bddf.storage:STORAGE"),
     limits=_limits,
 )

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from logreel.registry.format import Format
-from logreel.registry.registry import lazy, lazy_scan
+from logreel.registry.plugins import lazy, lazy_value
+from logreel.registry.registry import lazy_scan
 
 if TYPE_CHECKING:
     from logreel.io.source import Source
@@ -61,17 +62,17 @@ FORMAT = Format(
     append=lazy("logreel.formats.carla.append:append"),
     copier=lazy("logreel.formats.carla.copier:CarlaCopier"),
     like=_like,
-    meaning="logreel.formats.carla.meaning:meaning",
+    meaning=lazy("logreel.formats.carla.meaning:meaning"),
     share=lazy("logreel.formats.carla.scan_builder:share"),
     follow=lazy("logreel.formats.carla.scan_builder:CarlaGrowing"),
     identity=("map", "date_unix"),
     file_facts=("format_version", "attribute_base", "wheel_bytes"),
-    api="logreel.formats.carla.simulator.api",
-    commands="logreel.formats.carla.simulator.commands:COMMANDS",
+    api=lazy_value("logreel.formats.carla.simulator.api"),
+    commands=lazy_value("logreel.formats.carla.simulator.commands:COMMANDS"),
     more_commands={"metrics": "logreel-carla-metrics"},
-    charts="logreel.formats.carla.charts:charts",
-    bands="logreel.formats.carla.charts:bands",
-    frames="logreel.formats.carla.simulator.info:frames",
-    storage="logreel.formats.carla.storage:STORAGE",
+    charts=lazy("logreel.formats.carla.charts:charts"),
+    bands=lazy("logreel.formats.carla.charts:bands"),
+    frames=lazy("logreel.formats.carla.simulator.info:frames"),
+    storage=lazy_value("logreel.formats.carla.storage:STORAGE"),
     limits=_limits,
 )

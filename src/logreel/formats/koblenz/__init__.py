@@ -12,7 +12,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from logreel.registry.format import Format
-from logreel.registry.registry import lazy, lazy_scan
+from logreel.registry.plugins import lazy, lazy_value
+from logreel.registry.registry import lazy_scan
 
 if TYPE_CHECKING:
     from logreel.formats.koblenz.definitions import register_type, registered_types, type_id
@@ -91,9 +92,9 @@ FORMAT = Format(
     like=_like,
     layout=_layout,
     follow=lazy("logreel.formats.koblenz.scan_builder:KoblenzGrowing"),
-    catalogue="logreel.formats.koblenz.catalogue:CATALOGUE",
+    catalogue=lazy_value("logreel.formats.koblenz.catalogue:CATALOGUE"),
     file_facts=("index_entries", "size_reading", "end_mark", "valid_mark"),
-    meaning="logreel.formats.koblenz.meaning:meaning",
-    storage="logreel.formats.koblenz.storage:STORAGE",
+    meaning=lazy("logreel.formats.koblenz.meaning:meaning"),
+    storage=lazy_value("logreel.formats.koblenz.storage:STORAGE"),
     limits=_limits,
 )

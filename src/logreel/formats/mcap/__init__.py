@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from logreel.registry.format import Format
-from logreel.registry.registry import lazy, lazy_scan
+from logreel.registry.plugins import lazy, lazy_value
+from logreel.registry.registry import lazy_scan
 
 if TYPE_CHECKING:
     from logreel.io.source import Source
@@ -64,6 +65,6 @@ FORMAT = Format(
     like=_like,
     exchange=True,
     splits=True,
-    storage="logreel.formats.mcap.storage:STORAGE",
+    storage=lazy_value("logreel.formats.mcap.storage:STORAGE"),
     limits=_limits,
 )

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from logreel.registry.format import Format
-from logreel.registry.registry import lazy, lazy_scan
+from logreel.registry.plugins import lazy, lazy_value
+from logreel.registry.registry import lazy_scan
 
 if TYPE_CHECKING:
     from logreel.io.source import Source
@@ -87,6 +88,6 @@ FORMAT = Format(
     like=_like,
     splits=True,
     file_facts=("chunks", "compression", "indexed", "encryptor", "gpg_user"),
-    storage="logreel.formats.rosbag.storage:STORAGE",
+    storage=lazy_value("logreel.formats.rosbag.storage:STORAGE"),
     limits=_limits,
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from logreel.errors import UnsupportedError
 from logreel.log.scan import Saved, Scan
 from logreel.registry.format import Format
-from logreel.registry.registry import lazy
+from logreel.registry.plugins import lazy, lazy_value
 
 if TYPE_CHECKING:
     from logreel.io.source import Source
@@ -96,13 +96,13 @@ FORMAT = Format(
     share=lazy("logreel.formats.ulog.scan_builder:share"),
     free_name=lazy("logreel.formats.ulog.schema_maker:free_name"),
     follow=lazy("logreel.formats.ulog.scan_builder:UlogGrowing"),
-    states="logreel.formats.ulog.states:states",
-    meaning="logreel.formats.ulog.meaning:meaning",
-    detectors="logreel.formats.ulog.health:DETECTORS",
-    charts="logreel.formats.ulog.charts:charts",
-    bands="logreel.formats.ulog.modes:bands",
-    commands="logreel.formats.ulog.commands:COMMANDS",
+    states=lazy("logreel.formats.ulog.states:states"),
+    meaning=lazy("logreel.formats.ulog.meaning:meaning"),
+    detectors=lazy_value("logreel.formats.ulog.health:DETECTORS"),
+    charts=lazy("logreel.formats.ulog.charts:charts"),
+    bands=lazy("logreel.formats.ulog.modes:bands"),
+    commands=lazy_value("logreel.formats.ulog.commands:COMMANDS"),
     names_in={"ros1msg": lazy("logreel.formats.ulog.schema_maker:ros_names")},
-    storage="logreel.formats.ulog.storage:STORAGE",
+    storage=lazy_value("logreel.formats.ulog.storage:STORAGE"),
     limits=_limits,
 )

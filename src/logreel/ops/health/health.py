@@ -16,7 +16,7 @@ from logreel.log.times import Time, interval
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
 from logreel.registry.open_logs import as_open_log
-from logreel.registry.plugins import Registry
+from logreel.registry.plugins import Registry, lazy
 from logreel.registry.registry import detectors_of, detectors_of_format, formats
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ DETECTORS: Registry[Detector] = Registry(
     "detector",
     "logreel.detectors",
     {
-        "silent-sensor": "logreel.ops.health.sensors:SILENT",
-        "gaps": "logreel.ops.health.sensors:GAPS",
-        "rate-drop": "logreel.ops.health.sensors:RATE_DROP",
-        "stuck-sensor": "logreel.ops.health.sensors:STUCK",
-        "position-jumps": "logreel.ops.health.sensors:JUMPS",
-        "frozen-camera": "logreel.ops.health.sensors:FROZEN",
-        "clock": "logreel.ops.health.clock:CLOCK",
-        "message-loss": "logreel.ops.health.sensors:LOSS",
-        "transforms": "logreel.ops.health.links:LINKS",
+        "silent-sensor": lazy("logreel.ops.health.sensors:SILENT"),
+        "gaps": lazy("logreel.ops.health.sensors:GAPS"),
+        "rate-drop": lazy("logreel.ops.health.sensors:RATE_DROP"),
+        "stuck-sensor": lazy("logreel.ops.health.sensors:STUCK"),
+        "position-jumps": lazy("logreel.ops.health.sensors:JUMPS"),
+        "frozen-camera": lazy("logreel.ops.health.sensors:FROZEN"),
+        "clock": lazy("logreel.ops.health.clock:CLOCK"),
+        "message-loss": lazy("logreel.ops.health.sensors:LOSS"),
+        "transforms": lazy("logreel.ops.health.links:LINKS"),
     },
 )
 

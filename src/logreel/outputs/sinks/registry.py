@@ -8,7 +8,7 @@ from typing import Any
 
 from logreel.errors import LogError, UsageError
 from logreel.ops.replay import Sink
-from logreel.registry.plugins import Registry, check_options
+from logreel.registry.plugins import Registry, check_options, lazy
 
 #: Group of entry points: classes or functions that return a Sink, with its options as keywords.
 GROUP = "logreel.sinks"
@@ -17,12 +17,12 @@ SINKS: Registry[Callable[..., Any]] = Registry(
     "sink",
     GROUP,
     {
-        "stdout": "logreel.outputs.sinks.stdout:Stdout",
-        "null": "logreel.outputs.sinks.stdout:Null",
-        "frames": "logreel.outputs.sinks.stdout:Frames",
-        "foxglove": "logreel.outputs.sinks.foxglove:Foxglove",
-        "rerun": "logreel.outputs.sinks.rerun:Rerun",
-        "ros": "logreel.outputs.sinks.ros:Ros",
+        "stdout": lazy("logreel.outputs.sinks.stdout:Stdout"),
+        "null": lazy("logreel.outputs.sinks.stdout:Null"),
+        "frames": lazy("logreel.outputs.sinks.stdout:Frames"),
+        "foxglove": lazy("logreel.outputs.sinks.foxglove:Foxglove"),
+        "rerun": lazy("logreel.outputs.sinks.rerun:Rerun"),
+        "ros": lazy("logreel.outputs.sinks.ros:Ros"),
     },
 )
 

@@ -1,6 +1,6 @@
 """The public module ``logreel.carla``: the simulator's queries, replay and metrics, computed from a recording.
 
-It only hands on names: ``Format.api`` names it, and users get it as ``logreel.carla``.
+It only hands on names: ``Format.api`` returns it, and users get it as ``logreel.carla``.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 
 from logreel.errors import LogError, UsageError
 from logreel.ops.record.source import LiveSource
-from logreel.registry.plugins import Registry, check_options
+from logreel.registry.plugins import Registry, check_options, lazy
 
 #: Group of entry points: classes or functions that return a LiveSource from an address and options.
 GROUP = "logreel.sources"
@@ -19,14 +19,14 @@ SOURCES: Registry[Callable[..., Any]] = Registry(
     "source",
     GROUP,
     {
-        "lines": "logreel.ops.record.sources.streams:LinesSource",
-        "udp": "logreel.ops.record.sources.streams:UdpSource",
-        "tcp": "logreel.ops.record.sources.streams:TcpSource",
-        "serial": "logreel.ops.record.sources.streams:SerialSource",
-        "ros": "logreel.ops.record.sources.ros:RosSource",
-        "foxglove": "logreel.ops.record.sources.foxglove:FoxgloveSource",
-        "ws": "logreel.ops.record.sources.foxglove:at_ws",
-        "wss": "logreel.ops.record.sources.foxglove:at_wss",
+        "lines": lazy("logreel.ops.record.sources.streams:LinesSource"),
+        "udp": lazy("logreel.ops.record.sources.streams:UdpSource"),
+        "tcp": lazy("logreel.ops.record.sources.streams:TcpSource"),
+        "serial": lazy("logreel.ops.record.sources.streams:SerialSource"),
+        "ros": lazy("logreel.ops.record.sources.ros:RosSource"),
+        "foxglove": lazy("logreel.ops.record.sources.foxglove:FoxgloveSource"),
+        "ws": lazy("logreel.ops.record.sources.foxglove:at_ws"),
+        "wss": lazy("logreel.ops.record.sources.foxglove:at_wss"),
     },
 )
 #: A name alone has an empty address; the file of that name is ``./NAME``.
