@@ -51,7 +51,7 @@ Look = Callable[["Log", Iterable[str]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class LogWindow:
     """Some channels of a log in a window of time (ns of its clock, half-open), and what the index says they hold."""
 
     topics: tuple[str, ...]
@@ -66,7 +66,7 @@ class Cut:
     """The pieces of one log; none if it cannot be opened, for which *error* is the reason, or if nothing is wanted."""
 
     fingerprint: Fingerprint | None
-    pieces: tuple[Piece, ...]
+    pieces: tuple[LogWindow, ...]
     error: str = ""
 
 
@@ -147,16 +147,18 @@ def _load(log: Log, ch: Channel, first: int | None, last: int | None) -> _Load:
     return _Load(ch, inside, size * inside // max(1, count))
 
 
-def _pieces(log: Log, loads: list[_Load], first: int | None, last: int | None, target: int) -> list[Piece]:
+def _pieces(
+    log: Log, loads: list[_Load], first: int | None, last: int | None, target: int
+) -> list[LogWindow]:
     """Return large channels divided by time, and groups of small ones, in order of the first channel of each."""
-    windows: list[Piece] = []
+    windows: list[LogWindow] = []
     group: list[_Load] = []
 
     def close() -> None:
         if group:
             names = tuple(one.ch.topic for one in group)
             total = sum(one.bytes for one in group), sum(one.messages for one in group)
-            windows.append(Piece(names, first, last, *total))
+            windows.append(LogWindow(names, first, last, *total))
             group.clear()
 
     for load in loads:
@@ -171,7 +173,7 @@ def _pieces(log: Log, loads: list[_Load], first: int | None, last: int | None, t
     return windows
 
 
-def _windows(log: Log, load: _Load, first: int | None, last: int | None, target: int) -> list[Piece]:
+def _windows(log: Log, load: _Load, first: int | None, last: int | None, target: int) -> list[LogWindow]:
     """Return windows of one channel with about equal numbers of messages.
 
     The first and the last window have the bounds of the interval, so that together they hold each of its messages
@@ -190,7 +192,7 @@ def _windows(log: Log, load: _Load, first: int | None, last: int | None, target:
     bounds = [first, *edges, last]
     places = [0, *before.tolist(), load.messages]
     return [
-        Piece((ch.topic,), bounds[n], bounds[n + 1], load.bytes * m // max(1, load.messages), m)
+        LogWindow((ch.topic,), bounds[n], bounds[n + 1], load.bytes * m // max(1, load.messages), m)
         for n, m in enumerate(np.diff(places).tolist())
     ]
 

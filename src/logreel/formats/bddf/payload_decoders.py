@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import DefinitionError, Problem
-from logreel.formats.bddf.descriptors import PROTOBUF, MessageType
+from logreel.formats.bddf.descriptors import PROTOBUF, MessageSeriesType
 from logreel.index.block_table import MISSING_SIZE
 from logreel.index.message_index import MessageIndex
 from logreel.index.ranges import places
@@ -105,7 +105,7 @@ class MessageDecoders:
             self._add_problem(error.text)
             return Types()
 
-    def descriptors(self, series_type: MessageType, own: bytes) -> bytes:
+    def descriptors(self, series_type: MessageSeriesType, own: bytes) -> bytes:
         """Return the FileDescriptorSet of a type: *own*, of its series, else that the user passed, or b""."""
         if series_type.content_type != PROTOBUF:
             return b""
@@ -118,7 +118,7 @@ class MessageDecoders:
         self._noted.add(self._problems, problem)
 
     def protobuf(
-        self, topic: str, series_type: MessageType, own: bytes = b""
+        self, topic: str, series_type: MessageSeriesType, own: bytes = b""
     ) -> ProtobufDecoder | WireDecoder:
         """Return the decoder of a protobuf series: fields by name if the type is described, else by number.
 

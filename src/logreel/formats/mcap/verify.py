@@ -19,7 +19,7 @@ from logreel.formats.mcap.records import (
     MAGIC,
     NUMBERS,
     TAIL,
-    Attached,
+    AttachmentRecord,
     BadRecord,
     Chunk,
     ChunkIndex,
@@ -220,7 +220,7 @@ class Summary:
         one = record_at(self._source, pos, self._tail)
         if one.kind != records.ATTACHMENT or one.end - pos != length:
             return f"the index names an attachment of {length} bytes at {pos}, where none is"
-        attached = Attached.read(self._source, one)
+        attached = AttachmentRecord.read(self._source, one)
         said = f.time(), f.time(), f.number(8), f.text(), f.text()
         if said != (
             attached.log_time,

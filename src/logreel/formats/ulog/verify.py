@@ -12,7 +12,7 @@ import numpy as np
 
 from logreel.errors import Finding, Severity
 from logreel.formats.ulog import records
-from logreel.formats.ulog.non_data_records import Entry, NonDataRecords
+from logreel.formats.ulog.non_data_records import KeyedRecord, NonDataRecords
 from logreel.formats.ulog.records import APPENDED_FLAG, BASIC, FILE_HEADER, INCOMPATIBLE_AT, OFFSETS_AT, SYNC
 from logreel.index.message_index import MessageIndex
 from logreel.layout.nodes import SCALARS
@@ -113,7 +113,7 @@ def _keyed(others: NonDataRecords) -> Iterator[Finding]:
             yield Finding("information", "warn", entry.offset, 0, text)
 
 
-def _wrong_size(entry: Entry) -> str:
+def _wrong_size(entry: KeyedRecord) -> str:
     type_name, count, size = entry.key.type, entry.key.count, len(entry.key.data)
     if type_name not in BASIC:
         return ""

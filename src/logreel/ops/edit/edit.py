@@ -28,7 +28,7 @@ from logreel.log.schema import Schema
 from logreel.log.side_columns import payload_layout
 from logreel.ops.edit.field_edits import Editor, FieldEdit, digests, read_numbers
 from logreel.ops.edit.places import Finder, target
-from logreel.ops.edit.plan import ChannelPlan, Plan, dropped, editor_of
+from logreel.ops.edit.plan import ChannelEdits, EditPlan, dropped, editor_of
 from logreel.ops.edit.planner import make_plan
 from logreel.ops.edit.recipe import Recipe, RecipeOptions, read_recipe
 from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite
@@ -369,7 +369,7 @@ def _read(attached: Any) -> _File:
     return _File(name, media_type, Path(attached.path).read_bytes())
 
 
-def _check_content(fmt: Format, log: Log, plan: Plan, attached: Sequence[_File]) -> None:
+def _check_content(fmt: Format, log: Log, plan: EditPlan, attached: Sequence[_File]) -> None:
     """Raise UsageError for metadata and attachments that the format cannot hold, before anything is written."""
     recipe = plan.recipe
     own, by_channel = metadata_of(log, recipe.set)
@@ -452,7 +452,7 @@ class Edits(Transform):
     expected      digests of the changed messages by channel number, without log times if these change
     """
 
-    plan: Plan
+    plan: EditPlan
     attached: Sequence[_File]
     may_identify: list[Residue] = field(default_factory=list)
     editors: dict[int, Editor] = field(default_factory=dict)
@@ -480,7 +480,7 @@ class Edits(Transform):
         )
 
     @property
-    def _plans(self) -> Iterable[ChannelPlan]:
+    def _plans(self) -> Iterable[ChannelEdits]:
         return self.plan.channels.values()
 
     def channels(self, new: NewLog, channels: Sequence[NewChannel]) -> Sequence[NewChannel]:

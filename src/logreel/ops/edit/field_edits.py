@@ -29,7 +29,7 @@ from logreel.layout.nodes import (
     measure,
 )
 from logreel.layout.nodes import Sequence as Counted
-from logreel.ops.edit.places import Finder, Places, Target, target
+from logreel.ops.edit.places import FieldRanges, Finder, TargetField, target
 
 Numbers = NDArray[Any]
 #: Return new values of some fields, from their values and the times of their messages in ns.
@@ -65,7 +65,7 @@ class FieldEdit:
     why: str = ""
     whole: bool = False
 
-    def target_at(self, layout: Layout, path: str) -> Target:
+    def target_at(self, layout: Layout, path: str) -> TargetField:
         """Return the field at *path*; numbers and texts in arrays are each a field of their own."""
         found = target(layout, path, scalars=self.numbers is not None)
         if (
@@ -76,7 +76,7 @@ class FieldEdit:
             return target(layout, path, scalars=True)
         return found
 
-    def targets(self, layout: Layout) -> list[Target]:
+    def targets(self, layout: Layout) -> list[TargetField]:
         """Return the fields in *layout*; raises NotFoundError for unknown ones, UsageError for other types."""
         found = [self.target_at(layout, path) for path in self.paths]
         for path, one in zip(self.paths, found, strict=True):
@@ -140,7 +140,7 @@ class LayoutEditor:
     layout: Layout
     edits: Sequence[FieldEdit]
     changed: Counter[int] = field(default_factory=Counter)
-    _targets: list[list[Target]] = field(init=False)
+    _targets: list[list[TargetField]] = field(init=False)
     _finder: Finder = field(init=False)
     _decode: Callable[[memoryview], dict[str, Any]] = field(init=False)
 
@@ -170,8 +170,8 @@ class LayoutEditor:
         self,
         change: ChangeNumbers,
         data: Buffer,
-        targets: list[Target],
-        places: list[Places],
+        targets: list[TargetField],
+        places: list[FieldRanges],
         time: I64,
         rows: NDArray[np.bool_],
     ) -> None:
@@ -189,8 +189,8 @@ class LayoutEditor:
     def _replace(
         self,
         edit: FieldEdit,
-        one: Target,
-        where: Places,
+        one: TargetField,
+        where: FieldRanges,
         data: Buffer,
         messages: tuple[I64, I64],
         spliced: dict[tuple[int, int], bytes],
@@ -311,7 +311,7 @@ def digests(data: Buffer, size: I64) -> NDArray[np.uint64]:
     return out
 
 
-def read_numbers(data: Buffer, node: Node, where: Places) -> Numbers:
+def read_numbers(data: Buffer, node: Node, where: FieldRanges) -> Numbers:
     """Return the values of a field, one per place; times as int64 ns."""
     width = _width(node)
     raw = data[where.start[:, None] + np.arange(width)]

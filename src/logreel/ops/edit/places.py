@@ -40,7 +40,7 @@ class _TooShort(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TargetField:
     """A field of a Layout; *steps*: its path with every array on the way, *node*: what is there."""
 
     steps: tuple[Step, ...]
@@ -48,7 +48,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class FieldRanges:
     """Byte ranges of one field in many messages, ascending by message.
 
     row    int64[k]  message of each range
@@ -61,7 +61,7 @@ class Places:
     size: I64
 
 
-def target(layout: Layout, path: str, scalars: bool = False) -> Target:
+def target(layout: Layout, path: str, scalars: bool = False) -> TargetField:
     """Return the field at *path*; arrays without an index mean all their items.
 
     scalars  True: go on to the numbers in an array, so that each is a range of its own
@@ -79,7 +79,7 @@ def target(layout: Layout, path: str, scalars: bool = False) -> Target:
     while scalars and isinstance(node, FixedArray | Counted) and not _is_opaque(node):
         steps.append(None)
         node = node.item
-    return Target(tuple(steps), node)
+    return TargetField(tuple(steps), node)
 
 
 def _inside(node: Node, step: str | int, path: str) -> Node:
@@ -135,7 +135,7 @@ class _Tree:
 class Finder:
     """Finds fields in the payloads of a Layout."""
 
-    def __init__(self, layout: Layout, targets: Sequence[Target]) -> None:
+    def __init__(self, layout: Layout, targets: Sequence[TargetField]) -> None:
         self._count = len(targets)
         self._fixed = [_fixed_places(layout, one) for one in targets]
         self._least = layout.measure.least
@@ -148,7 +148,7 @@ class Finder:
                 at.here.append(number)
         self._walk = _walk(layout.root, tree, {}) if tree.below else None
 
-    def find(self, data: Buffer, start: I64, size: I64) -> tuple[list[Places], I64]:
+    def find(self, data: Buffer, start: I64, size: I64) -> tuple[list[FieldRanges], I64]:
         """Return the places of each target in the messages data[start:start + size], and the rows of bad messages.
 
         A message that ends before its Layout is bad; its fields have no places.
@@ -178,13 +178,13 @@ class Finder:
 
     def _walked(
         self, number: int, found: list[list[list[tuple[int, int]]]], rows: list[int], start: I64
-    ) -> Places:
+    ) -> FieldRanges:
         flat = [(row, lo, hi) for row, out in zip(rows, found, strict=True) for lo, hi in out[number]]
         table = np.array(flat, np.int64).reshape(len(flat), 3)
-        return Places(table[:, 0], start[table[:, 0]] + table[:, 1], table[:, 2] - table[:, 1])
+        return FieldRanges(table[:, 0], start[table[:, 0]] + table[:, 1], table[:, 2] - table[:, 1])
 
 
-def _fixed_places(layout: Layout, one: Target) -> tuple[tuple[int, ...], int] | None:
+def _fixed_places(layout: Layout, one: TargetField) -> tuple[tuple[int, ...], int] | None:
     """Return the offsets of a field that is at the same place in each message, and its size; else None."""
     if not isinstance(layout.root, Struct) or not isinstance(one.node, Scalar):
         return None
@@ -198,9 +198,9 @@ def _fixed_places(layout: Layout, one: Target) -> tuple[tuple[int, ...], int] | 
     return (leaf.runs, scalar_width(leaf.type)) if leaf.items == 1 and len(leaf.runs) == 1 else None
 
 
-def _repeated(fixed: tuple[tuple[int, ...], int], rows: I64, start: I64) -> Places:
+def _repeated(fixed: tuple[tuple[int, ...], int], rows: I64, start: I64) -> FieldRanges:
     (offset,), size = fixed
-    return Places(rows, start[rows] + offset, np.full(len(rows), size, np.int64))
+    return FieldRanges(rows, start[rows] + offset, np.full(len(rows), size, np.int64))
 
 
 def _walk(node: Node, tree: _Tree, sizes: dict[int, Measure]) -> Walk:

@@ -15,7 +15,7 @@ from logreel.log.log import Log
 from logreel.log.topic_match import GROUPS, REGEX, regex_groups, topic_and_fields
 from logreel.ops.edit.field_edits import FieldEdit, Numbers, in_type
 from logreel.ops.edit.meanings import frame_paths, stamps
-from logreel.ops.edit.plan import ChannelPlan, Plan, fields_layout, scaled, time_is_inside
+from logreel.ops.edit.plan import ChannelEdits, EditPlan, fields_layout, scaled, time_is_inside
 from logreel.ops.edit.recipe import Recipe
 
 _GROUP = re.compile(r"\{(\d*)\}")
@@ -118,7 +118,7 @@ OTHER_CLOCK = 86_400 * 10**9
 MOST = 2.0**62
 
 
-def make_plan(log: Log, recipe: Recipe) -> Plan:
+def make_plan(log: Log, recipe: Recipe) -> EditPlan:
     """Return what *recipe* changes in *log*; raises UsageError or NotFoundError for what it cannot change."""
     dropped = {ch.number for ch in log.match(recipe.drop_topic)} if recipe.drop_topic else set[int]()
     kept = [name for name, ch in log.channels.items() if ch.number not in dropped]
@@ -126,10 +126,10 @@ def make_plan(log: Log, recipe: Recipe) -> Plan:
         raise UsageError("no channel is left", path=log.name)
     names = new_topics(kept, recipe.rename)
     plans = {
-        ch.number: ChannelPlan(ch, names.get(ch.topic, ch.topic), drop="dropped" * (ch.number in dropped))
+        ch.number: ChannelEdits(ch, names.get(ch.topic, ch.topic), drop="dropped" * (ch.number in dropped))
         for ch in log.channels.values()
     }
-    plan = Plan(log, recipe, plans)
+    plan = EditPlan(log, recipe, plans)
     there = [one for one in plans.values() if not one.drop]
     for want in recipe.zero:
         _add_zero(log, want, plans)
@@ -147,7 +147,7 @@ def make_plan(log: Log, recipe: Recipe) -> Plan:
     return plan
 
 
-def _add_zero(log: Log, want: str, plans: dict[int, ChannelPlan]) -> None:
+def _add_zero(log: Log, want: str, plans: dict[int, ChannelEdits]) -> None:
     split = topic_and_fields(log.channels, want)
     if split is None or not split[1]:
         text = f"{want!r}: expected topic.field or topic:field,field"
@@ -176,7 +176,7 @@ def _add_zero(log: Log, want: str, plans: dict[int, ChannelPlan]) -> None:
         )
 
 
-def _add_frames(plan: Plan, there: list[ChannelPlan]) -> None:
+def _add_frames(plan: EditPlan, there: list[ChannelEdits]) -> None:
     names = {old.encode(): new.encode() for old, new in plan.recipe.frame.items()}
 
     def change(old: bytes, message: Callable[[], Any]) -> bytes:
@@ -192,7 +192,7 @@ def _add_frames(plan: Plan, there: list[ChannelPlan]) -> None:
         raise UsageError("no channel has a field with the name of a frame", path=plan.log.name)
 
 
-def _add_stamps(plan: Plan, there: list[ChannelPlan]) -> None:
+def _add_stamps(plan: EditPlan, there: list[ChannelEdits]) -> None:
     recipe, some = plan.recipe, False
     for one in there:
         ch = one.channel
@@ -218,7 +218,7 @@ def _to_log_time(ns: I64, time: I64) -> I64:
     return time
 
 
-def _moved(plan: Plan) -> Callable[[I64, I64], I64]:
+def _moved(plan: EditPlan) -> Callable[[I64, I64], I64]:
     """Return the function from stamps to those with shift and scale; 0, which means unknown, stays."""
     recipe, origin = plan.recipe, list[int]()
     start, end = plan.log.start or 0, plan.log.end or 0

@@ -38,7 +38,7 @@ Names = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Attached:
+class FileToAttach:
     """A file to be attached; *name* and *media_type*: empty for those of the path."""
 
     path: str
@@ -93,7 +93,7 @@ class Recipe:
     restamp: str = ""
     set: Mapping[str, Any] = field(default_factory=dict)
     unset: tuple[str, ...] = ()
-    attach: tuple[Attached, ...] = ()
+    attach: tuple[FileToAttach, ...] = ()
     redact: Names = field(default_factory=dict)
     origin: tuple[float, float, float] = NEUTRAL
 
@@ -214,20 +214,20 @@ def _metadata(key: str, value: Any) -> dict[str, Any]:
     return dict(value)
 
 
-def _attached(key: str, value: Any) -> tuple[Attached, ...]:
-    some = [value] if isinstance(value, str | Mapping | Attached | os.PathLike) else value
+def _attached(key: str, value: Any) -> tuple[FileToAttach, ...]:
+    some = [value] if isinstance(value, str | Mapping | FileToAttach | os.PathLike) else value
     if not isinstance(some, Iterable):
         raise UsageError(f"{key}: expected files, not {value!r:.60}")
     found = []
     for one in some:
         if isinstance(one, str | os.PathLike):
-            one = Attached(os.fspath(one))
+            one = FileToAttach(os.fspath(one))
         elif isinstance(one, Mapping):
             unknown = set(one) - {"path", "name", "type"}
             if unknown or not isinstance(one.get("path"), str):
                 raise UsageError(f"{key}: expected path, and optionally name and type, not {dict(one)!r:.80}")
-            one = Attached(one["path"], str(one.get("name", "")), str(one.get("type", "")))
-        if not isinstance(one, Attached):
+            one = FileToAttach(one["path"], str(one.get("name", "")), str(one.get("type", "")))
+        if not isinstance(one, FileToAttach):
             raise UsageError(f"{key}: expected files, not {one!r:.60}")
         found.append(one)
     return tuple(found)

@@ -33,7 +33,7 @@ from logreel.ops.edit.place_mask import (
     windows,
     without_numbers,
 )
-from logreel.ops.edit.plan import ChannelPlan, Plan, editor_of, fields_layout
+from logreel.ops.edit.plan import ChannelEdits, EditPlan, editor_of, fields_layout
 from logreel.ops.edit.position_fields import (
     Cells,
     PlaceFields,
@@ -60,7 +60,7 @@ _TEXTS = {"text", "msg", "message", "comment", "description"}
 _KEY = re.compile(rb'"(?:[A-Za-z_]*_)?lat(?:itude)?(?:_[a-z]+)?"\s*:', re.IGNORECASE)
 
 
-def add_redactions(plan: Plan) -> None:
+def add_redactions(plan: EditPlan) -> None:
     """Add the redactions of a recipe to *plan*."""
     ways = plan.recipe.redact
     if "images" in ways:
@@ -79,7 +79,7 @@ def add_redactions(plan: Plan) -> None:
         add_masks(plan, masks)
 
 
-def _open_plans(plan: Plan) -> Iterator[tuple[ChannelPlan, Layout]]:
+def _open_plans(plan: EditPlan) -> Iterator[tuple[ChannelEdits, Layout]]:
     """Yield the plans of channels that are kept, and the Layouts that name their fields."""
     for one in plan.channels.values():
         layout = fields_layout(one.channel) if not one.drop else None
@@ -87,14 +87,14 @@ def _open_plans(plan: Plan) -> Iterator[tuple[ChannelPlan, Layout]]:
             yield one, layout
 
 
-def _drop(one: ChannelPlan, what: str, why: str) -> None:
+def _drop(one: ChannelEdits, what: str, why: str) -> None:
     one.drop, one.drop_kind = why, f"redact {what}"
 
 
 # ------------------------------------------------------------------------------------------------- pictures
 
 
-def _add_images(plan: Plan, way: str) -> None:
+def _add_images(plan: EditPlan, way: str) -> None:
     some = False
     for one, _ in _open_plans(plan):
         lens = next((lens for lens in lenses(one.channel) if isinstance(lens, Image)), None)
@@ -128,7 +128,7 @@ def _unknown_codec(ch: Channel, lens: Image) -> str | None:
 # ---------------------------------------------------------------------------------------------------- texts
 
 
-def _add_text(plan: Plan, way: str) -> None:
+def _add_text(plan: EditPlan, way: str) -> None:
     some = False
     for one, layout in _open_plans(plan):
         paths = _text_fields(one.channel, layout)
@@ -184,7 +184,7 @@ class _Origin:
 class Positions:
     """Redaction of positions in one log; *wide*: of all that says a place."""
 
-    plan: Plan
+    plan: EditPlan
     way: str
     wide: bool = False
     cells: Cells = field(default_factory=Cells)
@@ -321,7 +321,7 @@ class Positions:
 
         return FieldEdit(self.kind, other.paths, numbers=change, forbids=forbids, why=rule.name)
 
-    def _drop_if_fixed(self, one: ChannelPlan) -> None:
+    def _drop_if_fixed(self, one: ChannelEdits) -> None:
         """Leave a channel out if its positions cannot be changed."""
         if any(edit.kind == self.kind for edit in one.edits):
             try:
@@ -329,7 +329,7 @@ class Positions:
             except UsageError:
                 _drop(one, self.kind, "positions in messages that cannot be changed")
 
-    def _add_unsearchable(self, one: ChannelPlan, why: str) -> None:
+    def _add_unsearchable(self, one: ChannelEdits, why: str) -> None:
         """Leave out a channel without known fields if its bytes name positions; else note that it was not searched."""
         ch, hit = one.channel, False
         for batch in in_file_order(Part(self.plan.log, {ch.number: slice(0, len(ch))})) if len(ch) else ():

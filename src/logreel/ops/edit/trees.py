@@ -20,7 +20,7 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Node, Scalar
 from logreel.log.log import Channel
 from logreel.ops.edit.field_edits import FieldEdit, Numbers, Outcome, digests
-from logreel.ops.edit.places import Step, Target
+from logreel.ops.edit.places import Step, TargetField
 from logreel.schemas.json.payload_decoder import JsonDecoder
 from logreel.schemas.protobuf.payload_decoder import ProtobufDecoder
 
@@ -165,7 +165,7 @@ class TreeEditor:
     write: Callable[[Any], bytes]
     nan: Any = math.nan
     changed: Counter[int] = field(default_factory=Counter)
-    _targets: list[list[Target]] = field(init=False)
+    _targets: list[list[TargetField]] = field(init=False)
 
     def __post_init__(self) -> None:
         self._targets = [[edit.target_at(self.layout, path) for path in edit.paths] for edit in self.edits]
@@ -203,7 +203,7 @@ class TreeEditor:
         return changed
 
     def _change_numbers(
-        self, edit: FieldEdit, targets: list[Target], slots: list[list[_Slot]], time: np.int64
+        self, edit: FieldEdit, targets: list[TargetField], slots: list[list[_Slot]], time: np.int64
     ) -> bool:
         count = len(slots[0])
         if not count or any(len(some) != count for some in slots) or edit.numbers is None:

@@ -19,12 +19,12 @@ from logreel.ops.migrate.rule import (
     Nested,
     NestedColumns,
     NotColumnsError,
-    Rule,
     Update,
+    UpdateRule,
     Values,
 )
 from logreel.ops.migrate.types import FieldType, TypeVersion, from_text
-from logreel.ops.migrate.values import Record, Records, RuleError
+from logreel.ops.migrate.values import Records, RuleError, StructValue
 from logreel.ops.migrate.vocabulary import Constructor
 from logreel.schemas.ros1msg import Registry
 
@@ -36,7 +36,7 @@ _TEXTS = ("old_type", "old_full_text", "new_type", "new_full_text")
 MAX_BYTES = 16 << 20
 
 
-def read_bmr(path: str | os.PathLike[str]) -> list[Rule]:
+def read_bmr(path: str | os.PathLike[str]) -> list[UpdateRule]:
     """Return the rules of a file, in its order.
 
     Raises UsageError for a file that is no Python or has rules that are marked as not valid, UnsupportedError for
@@ -79,7 +79,7 @@ class _RuleFile:
         self.name, self.tree = name, tree
         self.compiler = Compiler(name, {})
 
-    def rules(self) -> list[Rule]:
+    def rules(self) -> list[UpdateRule]:
         """Return the rules; names of the module are known to all of them."""
         functions: list[tuple[ast.FunctionDef, Method]] = []
         classes: list[ast.ClassDef] = []
@@ -103,7 +103,7 @@ class _RuleFile:
             method.body += self.compiler.body(function.body)
         return [self._rule(node) for node in classes]
 
-    def _rule(self, node: ast.ClassDef) -> Rule:
+    def _rule(self, node: ast.ClassDef) -> UpdateRule:
         compiler = Compiler(self.name, self.compiler.globals, SERVICES)
         methods: dict[str, Method] = {}
         values: dict[str, Any] = {}
@@ -133,7 +133,7 @@ class _RuleFile:
         values: Mapping[str, Any],
         methods: Mapping[str, Method],
         function: ast.FunctionDef | None,
-    ) -> Rule:
+    ) -> UpdateRule:
         """Return the rule of a class; raises UsageError if something is missing or wrong."""
         location = f"{self.name}:{node.name}"
 
@@ -159,7 +159,7 @@ class _RuleFile:
         old = self._type(values["old_full_text"], values["old_type"], location)
         new = self._type(values["new_full_text"], values["new_type"], location)
         bound = _BmrUpdate(location, old, new, methods["update"], function).bound(pairs, wrong)
-        return Rule(
+        return UpdateRule(
             location,
             old.name,
             new.name,
@@ -216,8 +216,8 @@ class _BmrUpdate:
         services = _Services(self.old, self.new, nested)
 
         def apply(values: Values) -> Values:
-            made = Record(self.new, self.new.default())
-            self.update.call(services, (Record(self.old, values), made), [MAX_STEPS])
+            made = StructValue(self.new, self.new.default())
+            self.update.call(services, (StructValue(self.old, values), made), [MAX_STEPS])
             return made.values
 
         return apply
@@ -233,7 +233,7 @@ class _Services:
 
     def migrate(self, source: Any, target: Any) -> None:
         """Fill in *target*, a part of the new message, from a part of the old one."""
-        if not isinstance(source, Record) or not isinstance(target, Record):
+        if not isinstance(source, StructValue) or not isinstance(target, StructValue):
             raise RuleError("self.migrate takes a message of the old type and one of the new type")
         values = self.nested.convert(source.type, target.type)(source.values)
         if values is not target.values:
@@ -245,7 +245,7 @@ class _Services:
         made = self.get_new_class(name).type
         if not isinstance(target, Records) or not isinstance(source, Records | list):
             raise RuleError("self.migrate_array takes arrays of messages, and the name of the new type")
-        items = [one for one in source if isinstance(one, Record)]
+        items = [one for one in source if isinstance(one, StructValue)]
         if len(items) != len(source):
             raise RuleError("self.migrate_array takes arrays of messages, and the name of the new type")
         if items:
@@ -389,7 +389,7 @@ def _type(version: TypeVersion, path: FieldPath) -> FieldType:
 def _constant(one: _Simple, new: TypeVersion, kind: FieldType) -> Make:
     """Return the maker of a constant, which has to fit the field as it does message by message."""
     owner = TypeVersion(new.name, new.encoding, new.key, {one.target[-1]: kind}, new.make_layout)
-    made = Record(owner, {})
+    made = StructValue(owner, {})
     try:
         made.set(one.target[-1], one.value)
     except RuleError:

@@ -58,7 +58,7 @@ def parse_path(text: str) -> FieldPath:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Change:
+class FieldChange:
     """How one new field gets its value.
 
     name           path of the new field
@@ -99,7 +99,7 @@ class Mapped:
         self,
         old: TypeVersion,
         new: TypeVersion,
-        changes: Mapping[tuple[str, ...], Change],
+        changes: Mapping[tuple[str, ...], FieldChange],
         remove: frozenset[str],
     ) -> None:
         self.old, self.new, self.changes = old, new, changes
@@ -239,7 +239,7 @@ class Mapped:
 
     def _changed(
         self,
-        change: Change,
+        change: FieldChange,
         kind: FieldType,
         scopes: list[tuple[tuple[str, ...], TypeVersion]],
         nested: Nested,
@@ -306,7 +306,7 @@ def field_type(
 
 
 def conversion(
-    old: FieldType, new: FieldType, label: str, nested: Nested, change: Change | None = None
+    old: FieldType, new: FieldType, label: str, nested: Nested, change: FieldChange | None = None
 ) -> Callable[[Any], Any] | None:
     """Return the function from values of *old* to values of *new*; None if values stay the same.
 
@@ -357,7 +357,7 @@ def _has_same_fields(old: TypeVersion, new: TypeVersion) -> bool:
     )
 
 
-def _of_values(old: FieldType, new: FieldType, label: str, change: Change) -> Callable[[Any], Any]:
+def _of_values(old: FieldType, new: FieldType, label: str, change: FieldChange) -> Callable[[Any], Any]:
     """Return the function for values of builtin types: first by ``values``, then scale and offset, then the type."""
     table = {_key(key, old, label): value for key, value in (change.values or {}).items()}
     scale, offset = change.scale, change.offset

@@ -20,7 +20,7 @@ from logreel.layout.nodes import Sequence as Many
 from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Channel, Log
 from logreel.log.schema import Schema
-from logreel.ops.migrate.paths import Gap, Path
+from logreel.ops.migrate.paths import MissingRule, Path
 from logreel.ops.migrate.plan import ChannelPlan, Files, Planner
 from logreel.ops.migrate.rule import BoundRule, ColumnUpdate, NotColumnsError, Update
 from logreel.ops.migrate.types import NAMED, REAL_NUMBERS, TIMES, FieldType, TypeVersion, current_name, listed
@@ -421,7 +421,7 @@ def write_template(
     with as_open_log(src) as log:
         decrypted_notes(log)
         plans = Planner(rules, to, known).plans(log)
-    gaps: dict[tuple[object, object], Gap] = {}
+    gaps: dict[tuple[object, object], MissingRule] = {}
     for plan in plans:
         if plan.path is not None and plan.state in ("missing", "differs"):
             gaps |= {(gap.old.identity, gap.new.identity): gap for gap in plan.path.gaps}
@@ -440,7 +440,7 @@ def write_template(
     return len(gaps)
 
 
-def bmr_template(gap: Gap) -> str:
+def bmr_template(gap: MissingRule) -> str:
     """Return the class of a rule in the syntax of ROS, with all assignments that are known."""
     old, new = gap.old, gap.new
     pairs: dict[tuple[str, str], None] = {}
@@ -499,7 +499,7 @@ def _value(kind: FieldType) -> str:
     return "''" if kind.base == "string" else "0.0" if kind.base in REAL_NUMBERS else "0"
 
 
-def toml_template(gap: Gap) -> str:
+def toml_template(gap: MissingRule) -> str:
     """Return a rule in TOML, with the fields that need a source or a value."""
     old, new = gap.old, gap.new
     lines = [f"# {reason}" for reason in gap.reasons]
@@ -518,7 +518,7 @@ def toml_template(gap: Gap) -> str:
     return "\n".join(line for line in lines if line) + "\n"
 
 
-def _toml_fields(gap: Gap) -> Iterator[str]:
+def _toml_fields(gap: MissingRule) -> Iterator[str]:
     for name, kind in gap.new.fields.items():
         before = gap.old.fields.get(name)
         if before is None:

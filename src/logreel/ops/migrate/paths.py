@@ -14,8 +14,8 @@ from logreel.ops.migrate.rule import (
     ColumnUpdate,
     Implicit,
     NotColumnsError,
-    Rule,
     Update,
+    UpdateRule,
     Values,
     implicit,
 )
@@ -27,7 +27,7 @@ MAX_STEPS = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Gap:
+class MissingRule:
     """A step for which a rule is missing: the versions, and why there is no update without a rule."""
 
     old: TypeVersion
@@ -61,7 +61,7 @@ class Path:
     old: TypeVersion
     new: TypeVersion
     steps: tuple[Step, ...] = ()
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[MissingRule, ...] = ()
 
     @property
     def keeps_bytes(self) -> bool:
@@ -75,14 +75,14 @@ class _Walk:
     """A path that is being built."""
 
     steps: list[Step] = field(default_factory=list)
-    gaps: list[Gap] = field(default_factory=list)
+    gaps: list[MissingRule] = field(default_factory=list)
 
 
 class Paths:
     """Paths by a set of rules; raises UsageError for rules that contradict each other."""
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
-        chains: dict[str, list[Rule]] = defaultdict(list)
+    def __init__(self, rules: Iterable[UpdateRule]) -> None:
+        chains: dict[str, list[UpdateRule]] = defaultdict(list)
         for rule in rules:
             chains[current_name(rule.old_name)].append(rule)
         self.chains = {name: _ordered(name, some) for name, some in chains.items()}
@@ -173,7 +173,12 @@ class Paths:
         return now
 
     def _next_rule(
-        self, chain: Sequence[Rule], after: int, now: TypeVersion, new: TypeVersion | None, used: set[int]
+        self,
+        chain: Sequence[UpdateRule],
+        after: int,
+        now: TypeVersion,
+        new: TypeVersion | None,
+        used: set[int],
     ) -> int | None:
         """Return the place in *chain* of the rule that is applied to *now*; None if there is none.
 
@@ -219,13 +224,13 @@ class Paths:
         if not alike and not self.may_become(current_name(old.name), current_name(new.name)):
             reasons = (f"no rule renames {old.name} to {new.name}", *reasons)
         if reasons:
-            walk.gaps.append(Gap(old, new, reasons))
+            walk.gaps.append(MissingRule(old, new, reasons))
         for _, before, kind in one.nested:
             if before.nested is not None and kind.nested is not None:
                 walk.gaps += self.path(before.nested, kind.nested).gaps
         walk.steps.append(Step(old, new, "", one))
 
-    def _gaps_of_parts(self, bound: BoundRule) -> list[Gap]:
+    def _gaps_of_parts(self, bound: BoundRule) -> list[MissingRule]:
         return [gap for old, new in bound.parts for gap in self.path(old, new).gaps]
 
     # --------------------------------------------------------------------------------------------- updates
@@ -295,16 +300,16 @@ def _unchanged(values: Values) -> Values:
     return values
 
 
-def _names_versions(chain: Sequence[Rule], places: Sequence[int]) -> bool:
+def _names_versions(chain: Sequence[UpdateRule], places: Sequence[int]) -> bool:
     return all(chain[at].fixed is not None for at in places)
 
 
-def _ordered(name: str, rules: Sequence[Rule]) -> list[Rule]:
+def _ordered(name: str, rules: Sequence[UpdateRule]) -> list[UpdateRule]:
     """Return the rules for one type in the order in which they apply, one that renames it last.
 
     Raises UsageError for two rules of one version, for two that rename the type, and for rules after its renaming.
     """
-    kept = list[Rule]()
+    kept = list[UpdateRule]()
     for rule in rules:
         if not any(_same(rule, one) for one in kept):
             kept.append(rule)
@@ -323,7 +328,7 @@ def _ordered(name: str, rules: Sequence[Rule]) -> list[Rule]:
     return kept
 
 
-def _same(rule: Rule, other: Rule) -> bool:
+def _same(rule: UpdateRule, other: UpdateRule) -> bool:
     """Return whether two rules are for the same versions, as in a file that is given twice."""
     one, two = rule.fixed, other.fixed
     return (
@@ -334,9 +339,9 @@ def _same(rule: Rule, other: Rule) -> bool:
     )
 
 
-def _linked(rules: Sequence[Rule]) -> list[Rule]:
+def _linked(rules: Sequence[UpdateRule]) -> list[UpdateRule]:
     """Return *rules* with those of equal order sorted so that each follows the one that makes its version."""
-    found: list[Rule] = []
+    found: list[UpdateRule] = []
     todo = list(rules)
     while todo:
         alike = [rule for rule in todo if (rule.order, rule.renames) == (todo[0].order, todo[0].renames)]

@@ -17,9 +17,9 @@ from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Scalar, String,
 from logreel.layout.nodes import Sequence as Many
 from logreel.log.log import Channel, Log
 from logreel.ops.migrate.bmr import read_bmr
-from logreel.ops.migrate.field_changes import Change, Mapped, MissingSourceError, field_type, parse_path
+from logreel.ops.migrate.field_changes import FieldChange, Mapped, MissingSourceError, field_type, parse_path
 from logreel.ops.migrate.paths import Path, Paths
-from logreel.ops.migrate.rule import BoundRule, Rule
+from logreel.ops.migrate.rule import BoundRule, UpdateRule
 from logreel.ops.migrate.types import (
     NAMED,
     TypeVersion,
@@ -36,7 +36,7 @@ ROS_SUFFIXES = (".bmr", ".py")
 SUFFIXES = (*ROS_SUFFIXES, ".toml")
 
 
-def read_rules(paths: Iterable[str | os.PathLike[str]]) -> list[Rule]:
+def read_rules(paths: Iterable[str | os.PathLike[str]]) -> list[UpdateRule]:
     """Return the rules of all files; of a folder, those of the rule files in and below it, by name.
 
     Raises UsageError for a path without rules, and the errors of ``read_bmr`` and ``read_toml``.
@@ -53,7 +53,7 @@ def read_rules(paths: Iterable[str | os.PathLike[str]]) -> list[Rule]:
     return rules
 
 
-def _read(file: pathlib.Path) -> list[Rule]:
+def _read(file: pathlib.Path) -> list[UpdateRule]:
     if file.suffix not in SUFFIXES:
         raise UsageError(f"rules are read from files *{', *'.join(SUFFIXES)}", path=str(file))
     try:
@@ -86,7 +86,7 @@ _FIELD_KEYS = {"from", "type", "value", "scale", "offset", "values", "overflow",
 _MD5 = re.compile(r"[0-9a-f]{32}")
 
 
-def read_toml(path: str | os.PathLike[str]) -> list[Rule]:
+def read_toml(path: str | os.PathLike[str]) -> list[UpdateRule]:
     """Return the rules of a file, in its order; raises UsageError for a file that is no TOML or has unknown keys."""
     name = os.fspath(path)
     if pathlib.Path(path).stat().st_size > MAX_BYTES:
@@ -137,7 +137,7 @@ class _TomlRule:
             self.wrong(f"needs a list of fields as {key}")
         return tuple(value)
 
-    def field_changes(self) -> dict[tuple[str, ...], Change]:
+    def field_changes(self) -> dict[tuple[str, ...], FieldChange]:
         """Return the changes by path of the new field; ``rename`` is short for fields with ``from`` alone."""
         renamed, fields = self.table.get("rename", {}), self.table.get("fields", {})
         if not isinstance(renamed, dict) or not all(isinstance(one, str) for one in renamed.values()):
@@ -145,7 +145,7 @@ class _TomlRule:
         if not isinstance(fields, dict):
             self.wrong("needs a table of fields as fields")
         given = {new: {"from": old} for old, new in renamed.items()} | fields
-        found: dict[tuple[str, ...], Change] = {}
+        found: dict[tuple[str, ...], FieldChange] = {}
         for name, one in given.items():
             path = tuple(part for part, _ in self.path(name))
             found[path] = self.change(name, {"from": one} if isinstance(one, str) else one)
@@ -157,7 +157,7 @@ class _TomlRule:
         except UsageError as error:
             self.wrong(error.text)
 
-    def change(self, name: str, table: Any) -> Change:
+    def change(self, name: str, table: Any) -> FieldChange:
         if not isinstance(table, dict) or table.keys() - _FIELD_KEYS:
             self.wrong(f"field {name!r} needs some of: {', '.join(sorted(_FIELD_KEYS))}")
         if "from" in table and "value" in table:
@@ -170,7 +170,7 @@ class _TomlRule:
         if table.get("overflow", "leave-out") not in ("leave-out", "clamp"):
             self.wrong(f"field {name!r}: overflow is 'leave-out' or 'clamp'")
         source = None if "value" in table else self.path(str(table.get("from", name)))
-        return Change(
+        return FieldChange(
             name,
             source,
             table.get("value"),
@@ -182,7 +182,7 @@ class _TomlRule:
             None if unit is None else str(unit),
         )
 
-    def rule(self) -> Rule:
+    def rule(self) -> UpdateRule:
         order = self.table.get("order", self.number)
         if not isinstance(order, int):
             self.wrong("needs a whole number as order")
@@ -190,7 +190,7 @@ class _TomlRule:
         if self.old_definition and self.md5:
             old = self._typed(self.old_definition, self.type)
             fixed = self.bind(old)
-        return Rule(self.location, self.type, self.to, order, self.bind, fixed)
+        return UpdateRule(self.location, self.type, self.to, order, self.bind, fixed)
 
     def bind(self, old: TypeVersion) -> BoundRule | None:
         """Return the rule for *old*; None if it does not apply to this version.
@@ -260,7 +260,7 @@ _BUILTIN: dict[str, Node] = {
     "time": Time(),
     "duration": Time(signed=True),
 }
-Changes = Mapping[tuple[str, ...], Change]
+Changes = Mapping[tuple[str, ...], FieldChange]
 
 
 def derived(old: TypeVersion, name: str, changes: Changes, remove: Sequence[str]) -> TypeVersion:
@@ -351,13 +351,13 @@ def _respelled(definition: ros1msg.Definition, name: str, names: Mapping[str, st
     return "\n".join(lines)
 
 
-def _is_renamed(change: Change, field: str, old: TypeVersion, todo: Changes) -> bool:
+def _is_renamed(change: FieldChange, field: str, old: TypeVersion, todo: Changes) -> bool:
     """Return whether *change* gives the old *field* a new name in its place."""
     source = change.source
     return source is not None and source == [(field, None)] and (field,) not in todo
 
 
-def _line(change: Change, name: str, old: TypeVersion, line: str) -> str:
+def _line(change: FieldChange, name: str, old: TypeVersion, line: str) -> str:
     """Return the line of a changed field, with the comment of the old *line*."""
     kind = change.kind or _type_of(change, name, old)
     comment = f"  # [{change.unit}]" if change.unit is not None else ""
@@ -365,7 +365,7 @@ def _line(change: Change, name: str, old: TypeVersion, line: str) -> str:
     return f"{kind} {name}{comment or f'  #{text}' * bool(mark)}"
 
 
-def _type_of(change: Change, name: str, old: TypeVersion) -> str:
+def _type_of(change: FieldChange, name: str, old: TypeVersion) -> str:
     if change.source is None:
         raise DefinitionError(f"{name} is new: the rule needs its type, or a definition")
     return field_type(old, change.source, MissingSourceError).spelled
@@ -388,7 +388,7 @@ def _struct(
     node: Struct,
     path: tuple[str, ...],
     old: TypeVersion,
-    todo: dict[tuple[str, ...], Change],
+    todo: dict[tuple[str, ...], FieldChange],
     remove: set[str],
 ) -> Struct:
     fields = []
@@ -408,13 +408,17 @@ def _struct(
     return Struct(tuple(fields))
 
 
-def _takes_place(change: Change, new: tuple[str, ...], old: tuple[str, ...]) -> bool:
+def _takes_place(change: FieldChange, new: tuple[str, ...], old: tuple[str, ...]) -> bool:
     source = change.source
     return new[:-1] == old[:-1] and source is not None and source == [(name, None) for name in old]
 
 
 def _inner(
-    node: Node, path: tuple[str, ...], old: TypeVersion, todo: dict[tuple[str, ...], Change], remove: set[str]
+    node: Node,
+    path: tuple[str, ...],
+    old: TypeVersion,
+    todo: dict[tuple[str, ...], FieldChange],
+    remove: set[str],
 ) -> Node:
     if not any(one[: len(path)] == path for one in todo) and not any(
         one.startswith(".".join(path) + ".") for one in remove
@@ -431,7 +435,7 @@ def _inner(
             raise DefinitionError(f"{'.'.join(path)} has no fields")
 
 
-def _field(change: Change, name: str, before: Field | None, old: TypeVersion) -> Field:
+def _field(change: FieldChange, name: str, before: Field | None, old: TypeVersion) -> Field:
     unit = change.unit if change.unit is not None else before.unit if before is not None else ""
     if change.kind:
         return Field(name, _node(change.kind, name), unit)

@@ -59,7 +59,7 @@ class BoundRule:
 
 
 @dataclass(frozen=True, eq=False)
-class Rule:
+class UpdateRule:
     """A rule as a file states it.
 
     location  file and name or line, for people

@@ -55,7 +55,7 @@ class RosTime:
         return RosTime(self.ns - other.ns)
 
 
-class Record:
+class StructValue:
     """A message or a part of one: its type, and the values of its fields as ``decode`` returns them.
 
     Texts are stored as bytes, so that those that are no UTF-8 are kept.
@@ -73,12 +73,12 @@ class Record:
         return kind
 
     def get(self, name: str) -> Any:
-        """Return a field or constant: a number, text, bytes, list, RosTime, Record, or Records."""
+        """Return a field or constant: a number, text, bytes, list, RosTime, StructValue, or Records."""
         if name not in self.type.fields and name in self.type.constant_values:
             return self.type.constant_values[name]
         kind, value = self._field(name), self.values[name]
         if kind.nested is not None:
-            return Records(kind.nested, value) if kind.array else Record(kind.nested, value)
+            return Records(kind.nested, value) if kind.array else StructValue(kind.nested, value)
         convert = as_text if kind.base == "string" else _as_time if kind.base in TIMES else None
         if convert is None:
             return value
@@ -108,19 +108,19 @@ class Records:
     def __len__(self) -> int:
         return len(self.items)
 
-    def __iter__(self) -> Iterator[Record]:
-        return (Record(self.type, one) for one in self.items)
+    def __iter__(self) -> Iterator[StructValue]:
+        return (StructValue(self.type, one) for one in self.items)
 
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
             return Records(self.type, self.items[at])
-        return Record(self.type, self.items[at])
+        return StructValue(self.type, self.items[at])
 
     def __setitem__(self, at: int, value: Any) -> None:
         self.items[at] = _record_values(self.type, value, self.type.name)
 
     def append(self, value: Any) -> None:
-        """Add one Record."""
+        """Add one StructValue."""
         self.items.append(_record_values(self.type, value, self.type.name))
 
     def extend(self, values: Any) -> None:
@@ -129,7 +129,7 @@ class Records:
             self.append(one)
 
 
-class Text(str):
+class SurrogateText(str):
     """Text with bytes that are no UTF-8, as surrogates; it is encoded to the same bytes."""
 
     __slots__ = ()
@@ -146,7 +146,7 @@ def as_text(value: str | bytes) -> str:
     try:
         return bytes(value).decode()
     except UnicodeDecodeError:
-        return Text(bytes(value).decode("utf-8", "surrogateescape"))
+        return SurrogateText(bytes(value).decode("utf-8", "surrogateescape"))
 
 
 def _as_time(value: int | RosTime) -> RosTime:
@@ -194,13 +194,13 @@ def _stored_items(kind: FieldType, value: Any, name: str) -> Any:
 
 
 def _record_values(kind: TypeVersion, value: Any, name: str) -> dict[str, Any]:
-    if not isinstance(value, Record):
+    if not isinstance(value, StructValue):
         raise RuleError(f"{name} is a {kind.name}, but {_shown(value)} is assigned")
     if value.type.identity != kind.identity:
         if value.type.fields.keys() != kind.fields.keys():
             raise RuleError(f"{name} is a {kind.name}, but a {value.type.name} with other fields is assigned")
         # Types with equal fields are assigned field by field, so that their types are checked, too.
-        made = Record(kind, {})
+        made = StructValue(kind, {})
         for field in kind.fields:
             made.set(field, value.get(field))
         return made.values
@@ -208,7 +208,7 @@ def _record_values(kind: TypeVersion, value: Any, name: str) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, Record):
+    if isinstance(value, StructValue):
         return f"a {value.type.name}"
     if isinstance(value, RosTime):
         return "a time"

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from logreel.ops.migrate.types import TypeVersion
-from logreel.ops.migrate.values import NS, Record, Records, RosTime, RuleError
+from logreel.ops.migrate.values import NS, Records, RosTime, RuleError, StructValue
 
 #: Most items of a list or text that arithmetic makes, and most bits of a whole number.
 MAX_LENGTH, MAX_BITS = 1 << 24, 1 << 12
@@ -18,7 +18,7 @@ MAX_LENGTH, MAX_BITS = 1 << 24, 1 << 12
 
 def attribute(value: Any, name: str) -> Any:
     """Return an attribute of a value."""
-    if isinstance(value, Record):
+    if isinstance(value, StructValue):
         return value.get(name)
     if isinstance(value, RosTime) and name in ("secs", "nsecs", "sec", "nsec"):
         return value.secs if name in ("secs", "sec") else value.nsecs
@@ -26,7 +26,7 @@ def attribute(value: Any, name: str) -> Any:
 
 
 def set_attribute(value: Any, name: str, new: Any) -> None:
-    if not isinstance(value, Record):
+    if not isinstance(value, StructValue):
         raise RuleError(f"the attribute {name!r} of {type(value).__name__} cannot be set")
     value.set(name, new)
 
@@ -302,9 +302,9 @@ class Constructor:
     def __init__(self, type: TypeVersion) -> None:
         self.type = type
 
-    def __call__(self, *values: Any) -> Record:
+    def __call__(self, *values: Any) -> StructValue:
         """Return a message with these values in the order of its fields, or with zeros without values."""
-        made = Record(self.type, self.type.default())
+        made = StructValue(self.type, self.type.default())
         if values and len(values) != len(self.type.fields):
             raise RuleError(f"{self.type.name} has {len(self.type.fields)} fields, not {len(values)}")
         for name, value in zip(self.type.fields, values, strict=False):

@@ -157,7 +157,7 @@ def aligned(
         raise UsageError("there is no channel to align", path=log.name)
     shift_of(log, utc)
     count, moments = _sample_times(log, how, span)
-    followers = [Follower(ch, fields, how, Shape(True, utc, interpolate)) for ch, fields in channels]
+    followers = [ChannelSampler(ch, fields, how, Shape(True, utc, interpolate)) for ch, fields in channels]
     fields = [field for follower in followers for field in follower.fields]
     fields = [f.with_name(n) for f, n in zip(fields, distinct([f.name for f in fields]), strict=True)]
     any_channel = channels[0][0]
@@ -234,7 +234,7 @@ class Matched(NamedTuple):
     matched: NDArray[np.bool_]
 
 
-class Follower:
+class ChannelSampler:
     """One channel, sampled at ascending times.
 
     fields  Arrow fields of its columns, named ``topic.field``, with unit, topic, field and type as metadata

@@ -19,7 +19,7 @@ SINKS: Registry[Callable[..., Any]] = Registry(
     {
         "stdout": "logreel.outputs.sinks.stdout:Stdout",
         "null": "logreel.outputs.sinks.stdout:Null",
-        "frames": "logreel.outputs.sinks.stdout:Frames",
+        "frames": "logreel.outputs.sinks.stdout:FrameLines",
         "foxglove": "logreel.outputs.sinks.foxglove:Foxglove",
         "rerun": "logreel.outputs.sinks.rerun:Rerun",
         "ros": "logreel.outputs.sinks.ros:Ros",
