@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.index.block_table import MISSING_SIZE, Blocks, Selection
+from logreel.index.block_table import MISSING_SIZE, Blocks, SelectedMessages
 from logreel.index.channel_index import ChannelIndex
 from logreel.index.rules import Pick
 from logreel.io.arrays import I64
@@ -130,7 +130,7 @@ def last_place(index: ChannelIndex) -> MessagePlace:
     return found
 
 
-def select_rows(index: ChannelIndex, rows: Mapping[int, I64]) -> Selection:
+def select_rows(index: ChannelIndex, rows: Mapping[int, I64]) -> SelectedMessages:
     """Return the messages at *rows* of each channel in file order, at the cost of these only.
 
     Synthetic messages of an unknown place come first.
@@ -142,7 +142,7 @@ def select_rows(index: ChannelIndex, rows: Mapping[int, I64]) -> Selection:
     order = np.lexsort((inner, chunk, file))
     order = order[size[order] != MISSING_SIZE]
     numbers = channel[order].astype(np.int32), chunk[order].astype(np.int32)
-    return Selection(time[order], *numbers, offset[order], size[order])
+    return SelectedMessages(time[order], *numbers, offset[order], size[order])
 
 
 def _columns(index: ChannelIndex, number: int, rows: I64) -> tuple[I64, ...]:

@@ -12,7 +12,7 @@ from weakref import WeakSet, ref
 import numpy as np
 
 from logreel.errors import FileChangedError, LogError
-from logreel.index.block_table import Selection
+from logreel.index.block_table import SelectedMessages
 from logreel.index.message_index import MessageIndex
 from logreel.index.tail import BEGIN, MessagePlace, last_place, rows_after, select_rows
 from logreel.io.chunks import FILE
@@ -282,7 +282,7 @@ class FollowPosition:
 
 def _batches_after(
     log: Any, place: MessagePlace, is_new: bool, synthetic: Mapping[str, int], topics: Choice
-) -> tuple[dict[int, Any], Iterator[Selection]]:
+) -> tuple[dict[int, Any], Iterator[SelectedMessages]]:
     """Return the chosen channels of a log, and its messages of them after *place*; if *is_new*, all of them.
 
     synthetic  number of messages of synthetic channels that are left out, by topic
@@ -300,7 +300,11 @@ def _batches_after(
 
 
 def _messages(
-    log: Any, channels: Mapping[int, Any], batches: Iterator[Selection], first: int | None, last: int | None
+    log: Any,
+    channels: Mapping[int, Any],
+    batches: Iterator[SelectedMessages],
+    first: int | None,
+    last: int | None,
 ) -> Iterator[Any]:
     messages: Iterator[Any] = log.messages_of(channels, (_between(batch, first, last) for batch in batches))
     return messages
@@ -312,14 +316,18 @@ def _synthetic_counts(log: Any) -> dict[str, int]:
     return {ch.topic: len(ch) for ch in log.channels.values() if rules[ch.number].is_synthetic}
 
 
-def _between(batch: Selection, first: int | None, last: int | None) -> Selection:
+def _between(batch: SelectedMessages, first: int | None, last: int | None) -> SelectedMessages:
     """Return the messages of *batch* with first <= time < last."""
     keep = np.ones(len(batch), np.bool_)
     if first is not None:
         keep &= batch.time >= first
     if last is not None:
         keep &= batch.time < last
-    return batch if keep.all() else Selection(*(getattr(batch, name)[keep] for name, _ in Selection.KINDS))
+    return (
+        batch
+        if keep.all()
+        else SelectedMessages(*(getattr(batch, name)[keep] for name, _ in SelectedMessages.KINDS))
+    )
 
 
 def _chosen(log: Any, topics: Choice) -> list[Any]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from logreel.io.arrays import I64
 from logreel.io.output_stream import OutputStream
 from logreel.log.log import Log
-from logreel.log.tables import Shape, empty_table, own_paths
+from logreel.log.tables import RowOptions, empty_table, own_paths
 from logreel.ops.query.record_batches import bounded_batches
 from logreel.ops.rewrite.target import Progress
 
@@ -105,7 +105,7 @@ class Job:
         )
         head = next(batches, None)
         if head is None:
-            none = empty_table(ch, Shape(True, self.utc, self.interpolate), self.paths(ch))
+            none = empty_table(ch, RowOptions(True, self.utc, self.interpolate), self.paths(ch))
             return with_definition(none.schema, ch), iter(()), False
         return (
             with_definition(head.schema, ch),

@@ -49,7 +49,7 @@ from logreel.write.schema_maker import Abilities, PayloadSplitter, SchemaMaker, 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.schemas.protobuf.describe import Message
+    from logreel.schemas.protobuf.describe import ProtoMessage
     from logreel.schemas.protobuf.types import Types
 
 
@@ -180,16 +180,16 @@ def _text_columns(lines: TextColumns) -> dict[str, Any]:
 def _text_payloads(table: pa.Table) -> Payloads:
     """Return messages of the type TextMessage."""
     from logreel.schemas.protobuf.columns import encode, texts
-    from logreel.schemas.protobuf.describe import Field, Message
+    from logreel.schemas.protobuf.describe import ProtoField, ProtoMessage
 
-    fields = (Field(name, n, field_type) for n, (name, field_type) in enumerate(_TEXT_KINDS.items(), 1))
+    fields = (ProtoField(name, n, field_type) for n, (name, field_type) in enumerate(_TEXT_KINDS.items(), 1))
     values = dict[str, Any]()
     for name, field_type in _TEXT_KINDS.items():
         column = table.column(name)
         values[name] = (
             texts(list(map(str, column.to_pylist()))) if field_type == "string" else np.asarray(column)
         )
-    data, start = encode(Message(TEXT_MESSAGE, tuple(fields)), values, len(table))
+    data, start = encode(ProtoMessage(TEXT_MESSAGE, tuple(fields)), values, len(table))
     return Payloads(data, start[:-1], np.diff(start))
 
 
@@ -210,7 +210,7 @@ class BddfSchemaMaker(SchemaMaker):
         self._definitions = tuple(definitions)
         self._types: Types | None = None
         #: Types made for messages that are encoded from columns, with their Layouts, by definition.
-        self._made: dict[bytes, tuple[Message, Layout]] = {}
+        self._made: dict[bytes, tuple[ProtoMessage, Layout]] = {}
 
     def schema_from_layout(self, topic: str, layout: Layout, name: str = "") -> Schema:
         """Return a POD type if each record is one number named ``value``, else JSON with a JSON Schema."""

@@ -13,7 +13,7 @@ from logreel.formats.carla.reader import Found
 from logreel.formats.carla.records import FRAME_START
 from logreel.index.gather import Want, gather
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import ChannelRules, FieldAt, Rule, Storage, StoredValues
+from logreel.index.rules import ChannelRules, FieldAt, IndexAccess, Rule, StoredValues
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, Chunks
 from logreel.io.source import Source
@@ -141,7 +141,7 @@ class FrameTimes(Rule):
     def __init__(self, frames: Frames, channel: int) -> None:
         self._frames, self._channel = frames, channel
 
-    def values(self, index: Storage, channel: int, rows: I64 | None = None) -> I64:
+    def values(self, index: IndexAccess, channel: int, rows: I64 | None = None) -> I64:
         """Return the times of all messages, or of those at *rows*."""
         return self._frames.times(self._channel, slice(None) if rows is None else rows)
 

@@ -35,8 +35,8 @@ class Definitions:
         self._noted = Noted()
 
     @cached_property
-    def _registry(self) -> ros1msg.Registry:
-        return ros1msg.Registry.of(self._source.definitions)
+    def _registry(self) -> ros1msg.DefinitionRegistry:
+        return ros1msg.DefinitionRegistry.of(self._source.definitions)
 
     def given(self, topic: str, type_name: str, md5: str, text: str) -> tuple[str, str, str]:
         """Return type, checksum and text of channel *topic*: those of the bag, completed by those that the user gave.

@@ -33,7 +33,7 @@ from logreel.ops.edit.planner import make_plan
 from logreel.ops.edit.recipe import Recipe, RecipeOptions, read_recipe
 from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.parts import Part, whole_log
-from logreel.ops.rewrite.streams import Batch, in_file_order
+from logreel.ops.rewrite.streams import MessageBatch, in_file_order
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions, format_of
 from logreel.ops.selection import keywords
 from logreel.registry.format import Format
@@ -523,7 +523,7 @@ class Edits(Transform):
         entries = self.plan.channel_metadata.get(source.topic, {})
         channel.metadata = with_entries(channel.metadata, entries)
 
-    def batches(self, new: NewLog, batches: Iterable[Batch]) -> Iterable[Batch]:
+    def batches(self, new: NewLog, batches: Iterable[MessageBatch]) -> Iterable[MessageBatch]:
         """Yield the messages with changed fields and times; raises UsageError for fields that follow from times."""
         schemas = new.format_writer.schemas
         for channel in self._channels:
@@ -536,7 +536,7 @@ class Edits(Transform):
                 raise UsageError(text, path=self.plan.log.name)
         return map(self._edited, batches)
 
-    def _edited(self, batch: Batch) -> Batch:
+    def _edited(self, batch: MessageBatch) -> MessageBatch:
         secret = self.plan.secret_shift
         if secret and len(batch.time) and int(batch.time.min()) < 0:
             # Times that say no date, such as 0, stay.
@@ -579,7 +579,7 @@ class Edits(Transform):
         moved = bool(self.plan.shift) or self.plan.moves_times
         return self.plan.log.index.rules[number].time if moved else None
 
-    def _restamped(self, batch: Batch) -> Batch:
+    def _restamped(self, batch: MessageBatch) -> MessageBatch:
         """Return *batch* with its new log times."""
         time = self.plan.new_times(batch.time)
         more = {

@@ -26,7 +26,7 @@ from logreel.ops.migrate.rule import (
 from logreel.ops.migrate.types import FieldType, TypeVersion, from_text
 from logreel.ops.migrate.values import Records, RuleError, StructValue
 from logreel.ops.migrate.vocabulary import Constructor
-from logreel.schemas.ros1msg import Registry
+from logreel.schemas.ros1msg import DefinitionRegistry
 
 BASE = "MessageUpdateRule"
 #: Methods of the base class that rules use.
@@ -176,7 +176,7 @@ class _RuleFile:
 
 
 #: Rules define all types that they use.
-_NOTHING = Registry(known=False)
+_NOTHING = DefinitionRegistry(known=False)
 
 
 @dataclass(frozen=True, eq=False)

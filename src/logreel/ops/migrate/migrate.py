@@ -26,7 +26,7 @@ from logreel.ops.migrate.rule import BoundRule, ColumnUpdate, NotColumnsError, U
 from logreel.ops.migrate.types import NAMED, REAL_NUMBERS, TIMES, FieldType, TypeVersion, current_name, listed
 from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.parts import Part, whole_log
-from logreel.ops.rewrite.streams import Batch
+from logreel.ops.rewrite.streams import MessageBatch
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions
 from logreel.ops.selection import keywords
 from logreel.registry.open_logs import as_log_to_copy, as_open_log
@@ -216,7 +216,7 @@ class Migration(Transform):
         except NotColumnsError:
             return None
 
-    def batches(self, new: NewLog, batches: Iterable[Batch]) -> Iterable[Batch]:
+    def batches(self, new: NewLog, batches: Iterable[MessageBatch]) -> Iterable[MessageBatch]:
         """Yield the messages, without those that cannot be migrated."""
         self.converters = {}
         for ch in self._channels:
@@ -235,7 +235,7 @@ class Migration(Transform):
             )
         return map(self._migrated, batches)
 
-    def _migrated(self, batch: Batch) -> Batch:
+    def _migrated(self, batch: MessageBatch) -> MessageBatch:
         """Return *batch* with migrated messages, without those that cannot be migrated."""
         keep = np.ones(len(batch.time), bool)
         for place, pair in enumerate(zip(batch.origins.tolist(), batch.channels.tolist(), strict=True)):
@@ -314,7 +314,7 @@ class _Converter:
         ]
         return "; ".join(reasons) + " …" * (len(self.reasons) > REASONS)
 
-    def replace_in(self, batch: Batch, rows: np.ndarray, keep: np.ndarray) -> Batch:
+    def replace_in(self, batch: MessageBatch, rows: np.ndarray, keep: np.ndarray) -> MessageBatch:
         """Return *batch* with new payloads at *rows*; False in *keep* for messages that cannot be migrated."""
         payloads = batch.payloads
         old_payloads = payloads.rows(rows).in_one()

@@ -29,7 +29,7 @@ from logreel.ops.migrate.types import (
     from_text,
 )
 from logreel.schemas import ros1msg
-from logreel.schemas.ros1msg import Registry
+from logreel.schemas.ros1msg import DefinitionRegistry
 
 #: Suffixes of rule files of ROS.
 ROS_SUFFIXES = (".bmr", ".py")
@@ -244,7 +244,7 @@ class _TomlRule:
     def _typed(self, text: str, name: str, like: TypeVersion | None = None) -> TypeVersion:
         """Return the version of a type from the text of its definition, in the language of messages of ROS 1."""
         encoding = NAMED if like is None else like.encoding
-        made = from_text(text, name if "/" in name else f"x/{name}", Registry(known=False))
+        made = from_text(text, name if "/" in name else f"x/{name}", DefinitionRegistry(known=False))
         return made if encoding == NAMED else made.as_plain(name, encoding)
 
 
@@ -282,7 +282,7 @@ def _from_text(old: TypeVersion, name: str, changes: Changes, remove: Sequence[s
     if deep:
         raise DefinitionError(f"{deep[0]} is in a type of its own: the rule needs a definition")
     todo = dict(changes)
-    definition = ros1msg.parse(old.text, old.name, ros1msg.Registry(known=False))
+    definition = ros1msg.parse(old.text, old.name, ros1msg.DefinitionRegistry(known=False))
     uses = definition.uses[definition.name]
     moved = old.name.rpartition("/")[0] != name.rpartition("/")[0]
     lines = []
@@ -312,7 +312,9 @@ def _from_text(old: TypeVersion, name: str, changes: Changes, remove: Sequence[s
         for other, message in definition.messages.items()
         if other != definition.name
     ]
-    return from_text("\n".join(["\n".join([*lines, *end]), *others]), name, ros1msg.Registry(known=False))
+    return from_text(
+        "\n".join(["\n".join([*lines, *end]), *others]), name, ros1msg.DefinitionRegistry(known=False)
+    )
 
 
 def with_new_parts(old: TypeVersion, end: Callable[[TypeVersion], Path]) -> TypeVersion | None:
@@ -320,7 +322,7 @@ def with_new_parts(old: TypeVersion, end: Callable[[TypeVersion], Path]) -> Type
 
     end  returns the way of a version by all rules for it
     """
-    definition = ros1msg.parse(old.text, old.name, ros1msg.Registry(known=False))
+    definition = ros1msg.parse(old.text, old.name, ros1msg.DefinitionRegistry(known=False))
     texts: dict[str, str] = {}
     names: dict[str, str] = {}
     for name in definition.users:
@@ -329,13 +331,13 @@ def with_new_parts(old: TypeVersion, end: Callable[[TypeVersion], Path]) -> Type
             texts[name] = _respelled(definition, name, names)
             continue
         names[name] = path.new.name
-        made = ros1msg.parse(path.new.text, path.new.name, ros1msg.Registry(known=False))
+        made = ros1msg.parse(path.new.text, path.new.name, ros1msg.DefinitionRegistry(known=False))
         texts |= {one: message.text for one, message in made.messages.items()}
     if not names:
         return None
     root = texts.pop(definition.name)
     others = [f"{'=' * 80}\nMSG: {name}\n{text}" for name, text in texts.items()]
-    return from_text("\n".join([root, *others]), old.name, ros1msg.Registry(known=False))
+    return from_text("\n".join([root, *others]), old.name, ros1msg.DefinitionRegistry(known=False))
 
 
 def _respelled(definition: ros1msg.Definition, name: str, names: Mapping[str, str]) -> str:
@@ -499,7 +501,7 @@ class Planner:
 
     def __init__(self, rules: Files = (), to: Files = (), known: bool = True) -> None:
         self.paths = Paths(read_rules(several(rules)))
-        self._given, self._names = ros1msg.Registry(), set[str]()
+        self._given, self._names = ros1msg.DefinitionRegistry(), set[str]()
         for one in several(to):
             try:
                 self._names.update(self._given.add_path(os.fspath(one)))
@@ -511,7 +513,7 @@ class Planner:
         self._plans: dict[int, ChannelPlan] = {}
 
     @cached_property
-    def _standard(self) -> ros1msg.Registry:
+    def _standard(self) -> ros1msg.DefinitionRegistry:
         return ros1msg.standard()
 
     def plans(self, log: Log) -> list[ChannelPlan]:

@@ -252,7 +252,7 @@ def _field_type(node: Node, name: str, encoding: str) -> FieldType:
             raise DefinitionError(f"{name}: a field of {type(node).__name__} cannot be migrated")
 
 
-def from_text(text: str, name: str, find: ros1msg.Registry | None = None) -> TypeVersion:
+def from_text(text: str, name: str, find: ros1msg.DefinitionRegistry | None = None) -> TypeVersion:
     """Return the version of a type of ROS 1 from its concatenated text; raises DefinitionError."""
     return from_definition(ros1msg.parse(text, name, find))
 

@@ -14,7 +14,7 @@ from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import as_struct
 from logreel.layout.nodes import FixedArray, Node, Scalar, Struct, measure
 from logreel.log.log import Channel
-from logreel.log.tables import Shape, TableReader
+from logreel.log.tables import RowOptions, TableReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Booleans of a message that are looked at.
 MOST_BOOLEANS = 64
 #: One row per message; messages that cannot be decoded are left out, or become a row of nulls.
-WHOLE, _GAPS = Shape(explode=False, gaps=False), Shape(explode=False)
+WHOLE, _GAPS = RowOptions(explode=False, gaps=False), RowOptions(explode=False)
 
 
 def read_rows(channel: Channel, rows: I64) -> tuple[Arrays, I64]:
@@ -102,7 +102,7 @@ def _boolean_places(node: Node, at: int) -> Iterator[int]:
                 yield from _boolean_places(item, at + i * (measure(item).size or 0))
 
 
-def _read(channel: Channel, rows: I64, shape: Shape) -> pa.Table:
+def _read(channel: Channel, rows: I64, shape: RowOptions) -> pa.Table:
     n = len(rows)
     if n and int(rows[-1]) - int(rows[0]) == n - 1 and (np.diff(rows) == 1).all():
         return TableReader(channel, None, shape).read(slice(int(rows[0]), int(rows[0]) + n))

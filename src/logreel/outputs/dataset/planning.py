@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from logreel.errors import NotFoundError, UnsupportedError, UsageError
 from logreel.io.arrays import F64, I64
 from logreel.log.log import Channel, Log
-from logreel.log.tables import Shape, flattened, own_paths
+from logreel.log.tables import RowOptions, flattened, own_paths
 from logreel.log.times import SECOND, duration_text, interval, seconds_text
 from logreel.log.topic_fields import fields_by_topic
 from logreel.meaning.charts import bands
@@ -293,7 +293,7 @@ class VectorSampler:
         for topic, paths in by_topic.items():
             ch = log[topic]
             unique = list(dict.fromkeys(paths))
-            self._parts.append((ch, ChannelSampler(ch, own_paths(ch, unique), how, Shape()), unique))
+            self._parts.append((ch, ChannelSampler(ch, own_paths(ch, unique), how, RowOptions()), unique))
         widths: list[dict[str, tuple[int, list[str]]]] = []
         for ch, follower, unique in self._parts:
             at, paths_by_channel = 0, dict[str, tuple[int, list[str]]]()

@@ -22,7 +22,7 @@ from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import OutputStream
 from logreel.log.joined_log import inputs_of
 from logreel.log.log import Log
-from logreel.log.tables import Shape, TableReader, own_paths
+from logreel.log.tables import RowOptions, TableReader, own_paths
 from logreel.ops.query.record_batches import BYTES, ROWS
 from logreel.outputs.files import MANIFEST, GrowingFolder, file_names, sync_all
 from logreel.outputs.job import Job, with_definition
@@ -49,7 +49,7 @@ WAITING = 64 << 20
 REST = 5.0
 #: Bytes of one file that are collected before they are written.
 PIECE = 1 << 20
-_SHAPE = Shape(gaps=True)
+_SHAPE = RowOptions(gaps=True)
 
 #: Returns the channels chosen so far by topic, with their field paths; None: all fields.
 Choose = Callable[[Log], "FieldsByTopic"]
