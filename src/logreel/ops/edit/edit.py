@@ -71,8 +71,8 @@ class StampReader:
         if not len(places[0].row):
             return stamps
         values = {
-            path: read_numbers(data, one.node, where)
-            for path, one, where in zip(self._stamp.paths, self._targets, places, strict=True)
+            path: read_numbers(data, target_field.node, where)
+            for path, target_field, where in zip(self._stamp.paths, self._targets, places, strict=True)
         }
         ns = self._stamp.of(values)
         rows, first = np.unique(places[0].row, return_index=True)
@@ -259,8 +259,8 @@ class Edited(Rewritten):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON data of ``edit --json``."""
-        changes = [asdict(one) for one in self.changes]
-        left = [asdict(one) for one in self.may_identify]
+        changes = [asdict(entry) for entry in self.changes]
+        left = [asdict(entry) for entry in self.may_identify]
         return {
             **Rewritten.as_dict(self),
             "changes": changes,
@@ -615,12 +615,12 @@ class Edits(Transform):
         undecodable = self.undecodable[channel.number]
         return "they cannot be decoded, so that their fields cannot be changed" if undecodable else ""
 
-    def _count(self, kind: str) -> Counter[int]:
+    def _count(self, edit_kind: str) -> Counter[int]:
         """Return the largest number of messages that an edit of a kind changed, by channel number."""
         counts = Counter[int]()
         for number, editor in self.editors.items():
             for place, edit in enumerate(self.plan.channels[number].edits):
-                if edit.kind == kind:
+                if edit.kind == edit_kind:
                     counts[number] = max(counts[number], editor.changed[place])
         return counts
 
@@ -648,11 +648,11 @@ class Edits(Transform):
             for place, edit in enumerate(plan.edits):
                 if editor is not None and editor.changed[place]:
                     by_kind.setdefault(edit.kind, []).append(place)
-            for kind, places in by_kind.items():
+            for edit_kind, places in by_kind.items():
                 edits = [plan.edits[p] for p in places]
                 paths = ", ".join(dict.fromkeys(_described(edit) for edit in edits))
                 most = max(editor.changed[p] for p in places) if editor is not None else 0
-                changed.append(Changed(self._kind_of(kind), topic, paths, most))
+                changed.append(Changed(self._kind_of(edit_kind), topic, paths, most))
         own, by_channel = self.plan.metadata, self.plan.channel_metadata
         changed += [Changed("set", "", name, 0) for name in own]
         changed += [
@@ -660,17 +660,17 @@ class Edits(Transform):
         ]
         changed += [Changed("unset", "", name, 0) for name in recipe.unset]
         changed += [Changed("redact position", "", name, 0) for name in self.plan.remove_metadata]
-        for kind, what, name in masking.changes if masking is not None else ():
+        for edit_kind, what, name in masking.changes if masking is not None else ():
             if what != "name of topic":
-                changed.append(Changed(f"redact {kind}", "", f"{what} {name}", 0))
+                changed.append(Changed(f"redact {edit_kind}", "", f"{what} {name}", 0))
         return changed + [Changed("attach", "", file.name, 0) for file in self.attached]
 
-    def _kind_of(self, kind: str) -> str:
+    def _kind_of(self, edit_kind: str) -> str:
         """Return the option that an edit of a kind belongs to."""
         recipe = self.plan.recipe
-        if kind == "stamp":
+        if edit_kind == "stamp":
             return "restamp" if recipe.restamp else "shift" if recipe.scale == 1 else "scale"
-        return f"redact {kind}" if kind in recipe.redact else kind
+        return f"redact {edit_kind}" if edit_kind in recipe.redact else edit_kind
 
     def verify(self, new: NewLog, log: Log) -> None:
         """Compare *log* with the source: what should not have changed is the same, and what should have is gone."""

@@ -123,11 +123,11 @@ def editor_of(ch: Channel, edits: list[FieldEdit]) -> Editor:
         return LayoutEditor(layout, edits)
     from logreel.ops.edit.trees import tree_editor
 
-    found = tree_editor(ch, layout, edits)
-    if found is None:
+    editor = tree_editor(ch, layout, edits)
+    if editor is None:
         text = f"fields of {ch.topic!r} cannot be changed: its messages are {ch.schema.encoding or 'bytes'}"
         raise UsageError(text, path=ch.log.name, hint="drop the topic instead")
-    return found
+    return editor
 
 
 def fields_layout(ch: Channel) -> Layout | None:
@@ -146,4 +146,4 @@ def time_is_inside(ch: Channel) -> bool:
 
 def dropped(plan: EditPlan) -> Iterator[ChannelEdits]:
     """Yield the plans of channels that are left out."""
-    return (one for one in plan.channels.values() if one.drop)
+    return (channel_edits for channel_edits in plan.channels.values() if channel_edits.drop)

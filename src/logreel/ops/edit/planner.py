@@ -33,30 +33,30 @@ def new_topics(topics: Iterable[str], rename: Mapping[str, str]) -> dict[str, st
     become equal.
     """
     names = list(topics)
-    found: dict[str, str] = {}
+    renamed: dict[str, str] = {}
     for old, new in rename.items():
         if old in names:
-            found[old] = _filled(new, [], 0, old)
+            renamed[old] = _filled(new, [], 0, old)
     for old, new in rename.items():
         if old in names:
             continue
-        (fit, total), some = _compiled(old), False
+        (fit, total), matched = _compiled(old), False
         for name in names:
             groups = None if name.startswith("~") else fit(name)
             if groups is not None:
-                some = True
-                if name not in found:
-                    found[name] = _filled(new, groups, total, name)
-        if not some:
+                matched = True
+                if name not in renamed:
+                    renamed[name] = _filled(new, groups, total, name)
+        if not matched:
             raise TopicError("channel to be renamed", old, names, none="the log has no channels")
-    _check(names, found)
-    return {old: new for old, new in found.items() if old != new}
+    _check(names, renamed)
+    return {old: new for old, new in renamed.items() if old != new}
 
 
-def _check(names: list[str], found: Mapping[str, str]) -> None:
+def _check(names: list[str], renamed: Mapping[str, str]) -> None:
     taken: dict[str, str] = {}
     for name in names:
-        new = found.get(name, name)
+        new = renamed.get(name, name)
         if new.startswith("~") and not name.startswith("~"):
             raise UsageError(f"{name!r} cannot become {new!r}: names with ~ are reserved")
         if name.startswith("~") and new != name:
@@ -99,12 +99,12 @@ def _filled(new: str, groups: list[str], total: int, topic: str) -> str:
     """Return *new* with the texts of *groups*, the first of *total*; an exact name has none."""
     count = iter(range(1, 1 + total))
 
-    def group(one: re.Match[str]) -> str:
-        number = int(one[1]) if one[1] else next(count, -1)
+    def group(match: re.Match[str]) -> str:
+        number = int(match[1]) if match[1] else next(count, -1)
         if number == 0:
             return topic
         if not 0 < number <= total:
-            raise UsageError(f"{new!r}: {one[0]} has no wildcard or group in the old name")
+            raise UsageError(f"{new!r}: {match[0]} has no wildcard or group in the old name")
         if number > len(groups):
             raise UsageError(f"{new!r}: only the first {GROUPS} wildcards or groups can be named")
         return groups[number - 1]
@@ -130,7 +130,7 @@ def make_plan(log: Log, recipe: Recipe) -> EditPlan:
         for ch in log.channels.values()
     }
     plan = EditPlan(log, recipe, plans)
-    there = [one for one in plans.values() if not one.drop]
+    not_dropped = [channel_edits for channel_edits in plans.values() if not channel_edits.drop]
     for want in recipe.zero:
         _add_zero(log, want, plans)
     if recipe.redact:
@@ -138,12 +138,12 @@ def make_plan(log: Log, recipe: Recipe) -> EditPlan:
 
         add_redactions(plan)
     if recipe.frame:
-        _add_frames(plan, there)
+        _add_frames(plan, not_dropped)
     if recipe.restamp or (recipe.clock != "log" and (recipe.shift or recipe.scale != 1)):
-        _add_stamps(plan, there)
-    for one in there:
-        if one.edits and not one.drop:
-            one.editor()
+        _add_stamps(plan, not_dropped)
+    for channel_edits in not_dropped:
+        if channel_edits.edits and not channel_edits.drop:
+            channel_edits.editor()
     return plan
 
 
@@ -162,11 +162,11 @@ def _add_zero(log: Log, want: str, plans: dict[int, ChannelEdits]) -> None:
             continue
         edit = FieldEdit("zero", tuple(fields), clears=True)
         try:
-            found = edit.targets(layout)
+            targets = edit.targets(layout)
         except NotFoundError as error:
             errors.append(error)
             continue
-        if any(one.steps == ("timestamp",) for one in found) and time_is_inside(ch):
+        if any(target_field.steps == ("timestamp",) for target_field in targets) and time_is_inside(ch):
             raise UsageError(f"{want!r} is the time of the messages", path=log.name)
         plans[ch.number].edits += [FieldEdit("zero", (path,), clears=True) for path in fields]
         done = True
@@ -176,41 +176,41 @@ def _add_zero(log: Log, want: str, plans: dict[int, ChannelEdits]) -> None:
         )
 
 
-def _add_frames(plan: EditPlan, there: list[ChannelEdits]) -> None:
+def _add_frames(plan: EditPlan, kept: list[ChannelEdits]) -> None:
     names = {old.encode(): new.encode() for old, new in plan.recipe.frame.items()}
 
     def change(old: bytes, message: Callable[[], Any]) -> bytes:
         return names.get(old, old)
 
-    some = False
-    for one in there:
-        layout = fields_layout(one.channel)
-        paths = frame_paths(layout) if layout is not None and not one.channel.reserved else []
-        one.edits += [FieldEdit("frame", (path,), content=change) for path in paths]
-        some |= bool(paths)
-    if not some:
+    any_frame = False
+    for channel_edits in kept:
+        layout = fields_layout(channel_edits.channel)
+        paths = frame_paths(layout) if layout is not None and not channel_edits.channel.reserved else []
+        channel_edits.edits += [FieldEdit("frame", (path,), content=change) for path in paths]
+        any_frame |= bool(paths)
+    if not any_frame:
         raise UsageError("no channel has a field with the name of a frame", path=plan.log.name)
 
 
-def _add_stamps(plan: EditPlan, there: list[ChannelEdits]) -> None:
-    recipe, some = plan.recipe, False
-    for one in there:
-        ch = one.channel
+def _add_stamps(plan: EditPlan, kept: list[ChannelEdits]) -> None:
+    recipe, any_stamp = plan.recipe, False
+    for channel_edits in kept:
+        ch = channel_edits.channel
         layout = fields_layout(ch)
         if layout is None or ch.reserved:
             continue
         inside = time_is_inside(ch)
-        found = stamps(layout, inside)
+        stamps_of_data = stamps(layout, inside)
         if recipe.restamp == "log=header":
-            one.stamp = found[0] if found else None
+            channel_edits.stamp = stamps_of_data[0] if stamps_of_data else None
         elif recipe.restamp:
             # Fields of other events, such as the last signal of a receiver, are no stamps of the message.
             own = stamps(layout, False)
-            one.edits += [_stamp_edit(stamp, _to_log_time) for stamp in own]
+            channel_edits.edits += [_stamp_edit(stamp, _to_log_time) for stamp in own]
         else:
-            one.edits += [_stamp_edit(stamp, _moved(plan)) for stamp in found]
-        some |= bool(found) or inside
-    if not some and (recipe.restamp or recipe.clock == "header"):
+            channel_edits.edits += [_stamp_edit(stamp, _moved(plan)) for stamp in stamps_of_data]
+        any_stamp |= bool(stamps_of_data) or inside
+    if not any_stamp and (recipe.restamp or recipe.clock == "header"):
         raise UsageError("no channel has a stamp in its messages", path=plan.log.name)
 
 
@@ -251,9 +251,9 @@ def _stamp_edit(stamp: Stamp, change: Callable[[I64, I64], I64]) -> FieldEdit:
         same = (new == ns) | ~sane
         made: list[Numbers] = []
         for value, unit in zip(values, units, strict=True):
-            whole = new // unit if unit != 1 or len(units) == 1 else new % 10**9
+            number = new // unit if unit != 1 or len(units) == 1 else new % 10**9
             # Not a mixture of types, which NumPy would make float64.
-            made.append(np.where(same, value, in_type(whole, value.dtype)))
+            made.append(np.where(same, value, in_type(number, value.dtype)))
         return made
 
     return FieldEdit("stamp", tuple(stamp.paths), numbers=numbers)

@@ -445,26 +445,33 @@ def bmr_template(gap: MissingRule) -> str:
     old, new = gap.old, gap.new
     pairs: dict[tuple[str, str], None] = {}
     lines = [f"# {reason}" for reason in gap.reasons]
-    for name, kind in new.fields.items():
+    for name, field_type in new.fields.items():
         before = old.fields.get(name)
-        if before is None or before.spelled.partition("[")[1:] != kind.spelled.partition("[")[1:]:
-            lines.append(f"new_msg.{name} = {_value(kind)}  # {'was ' + before.spelled if before else 'new'}")
-        elif before.nested is not None and kind.nested is not None:
-            if current_name(before.base) == current_name(kind.base) or before.nested.key == kind.nested.key:
-                pairs[_short(before, old), _short(kind, new)] = None
-                array = f', "{kind.base}"' if kind.array else ""
-                lines.append(f"self.migrate{'_array' * kind.array}(old_msg.{name}, new_msg.{name}{array})")
+        if before is None or before.spelled.partition("[")[1:] != field_type.spelled.partition("[")[1:]:
+            lines.append(
+                f"new_msg.{name} = {_value(field_type)}  # {'was ' + before.spelled if before else 'new'}"
+            )
+        elif before.nested is not None and field_type.nested is not None:
+            if (
+                current_name(before.base) == current_name(field_type.base)
+                or before.nested.key == field_type.nested.key
+            ):
+                pairs[_short(before, old), _short(field_type, new)] = None
+                array = f', "{field_type.base}"' if field_type.array else ""
+                lines.append(
+                    f"self.migrate{'_array' * field_type.array}(old_msg.{name}, new_msg.{name}{array})"
+                )
             else:
-                lines.append(f"new_msg.{name} = {_value(kind)}  # was {before.spelled}")
-        elif before.base != kind.base:
-            lines.append(f"new_msg.{name} = {_value(kind)}  # was {before.spelled}: old_msg.{name}")
+                lines.append(f"new_msg.{name} = {_value(field_type)}  # was {before.spelled}")
+        elif before.base != field_type.base:
+            lines.append(f"new_msg.{name} = {_value(field_type)}  # was {before.spelled}: old_msg.{name}")
         else:
             lines.append(f"new_msg.{name} = old_msg.{name}")
     lines += [
         f"# old_msg.{name} has no place in the new message" for name in old.fields if name not in new.fields
     ]
     body = "".join(f"        {line}\n" for line in [*lines, "pass"])
-    shown = "".join(f'        ("{one}", "{other}"),\n' for one, other in pairs)
+    shown = "".join(f'        ("{before}", "{after}"),\n' for before, after in pairs)
     label = f"update_{old.name.replace('/', '_')}_{old.key}"
     return (
         f"class {label}(MessageUpdateRule):\n"
@@ -479,24 +486,28 @@ def _quoted(version: TypeVersion) -> str:
     return version.text.strip("\n").replace("\\", "\\\\").replace('"""', "'''")
 
 
-def _short(kind: FieldType, owner: TypeVersion) -> str:
+def _short(field_type: FieldType, owner: TypeVersion) -> str:
     """Return the name of a type as rules write it: without the package of the message, or that of Header."""
-    package, _, name = kind.base.rpartition("/")
-    return name if package in (owner.name.rpartition("/")[0], "std_msgs", "roslib") else kind.base
+    package, _, name = field_type.base.rpartition("/")
+    return name if package in (owner.name.rpartition("/")[0], "std_msgs", "roslib") else field_type.base
 
 
-def _value(kind: FieldType) -> str:
+def _value(field_type: FieldType) -> str:
     """Return an expression for a new field."""
-    if kind.array:
-        if kind.count is None:
-            return "b''" if kind.is_bytes else "[]"
-        one = _value(FieldType(kind.base, kind.nested))
-        return f"bytes({kind.count} * [0])" if kind.is_bytes else f"[{one} for n in range({kind.count})]"
-    if kind.nested is not None:
-        return f"self.get_new_class('{kind.base}')()"
-    if kind.base in TIMES:
-        return "rospy.Time(0, 0)" if kind.base == "time" else "rospy.Duration(0, 0)"
-    return "''" if kind.base == "string" else "0.0" if kind.base in REAL_NUMBERS else "0"
+    if field_type.array:
+        if field_type.count is None:
+            return "b''" if field_type.is_bytes else "[]"
+        item = _value(FieldType(field_type.base, field_type.nested))
+        return (
+            f"bytes({field_type.count} * [0])"
+            if field_type.is_bytes
+            else f"[{item} for n in range({field_type.count})]"
+        )
+    if field_type.nested is not None:
+        return f"self.get_new_class('{field_type.base}')()"
+    if field_type.base in TIMES:
+        return "rospy.Time(0, 0)" if field_type.base == "time" else "rospy.Duration(0, 0)"
+    return "''" if field_type.base == "string" else "0.0" if field_type.base in REAL_NUMBERS else "0"
 
 
 def toml_template(gap: MissingRule) -> str:
@@ -519,21 +530,21 @@ def toml_template(gap: MissingRule) -> str:
 
 
 def _toml_fields(gap: MissingRule) -> Iterator[str]:
-    for name, kind in gap.new.fields.items():
+    for name, field_type in gap.new.fields.items():
         before = gap.old.fields.get(name)
         if before is None:
-            yield f'{name} = {{ value = {_toml_value(kind)} }}  # new: {kind.spelled}; or {{ from = "…" }}'
-        elif before.spelled != kind.spelled and before.nested is None:
-            yield f'{name} = {{ from = "{name}" }}  # was {before.spelled}, is {kind.spelled}'
+            yield f'{name} = {{ value = {_toml_value(field_type)} }}  # new: {field_type.spelled}; or {{ from = "…" }}'
+        elif before.spelled != field_type.spelled and before.nested is None:
+            yield f'{name} = {{ from = "{name}" }}  # was {before.spelled}, is {field_type.spelled}'
 
 
-def _toml_value(kind: FieldType) -> str:
-    if kind.array:
+def _toml_value(field_type: FieldType) -> str:
+    if field_type.array:
         return "[]"
-    if kind.nested is not None:
+    if field_type.nested is not None:
         return "{}"
-    return '""' if kind.base == "string" else "0.0" if kind.base in REAL_NUMBERS else "0"
+    return '""' if field_type.base == "string" else "0.0" if field_type.base in REAL_NUMBERS else "0"
 
 
 def _strings(values: Iterable[str]) -> str:
-    return "[" + ", ".join(f'"{one}"' for one in values) + "]"
+    return "[" + ", ".join(f'"{value}"' for value in values) + "]"

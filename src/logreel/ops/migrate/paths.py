@@ -66,8 +66,8 @@ class Path:
     @property
     def keeps_bytes(self) -> bool:
         """Whether messages stay as they are, and only the name of the type changes."""
-        one, other = self.old, self.new
-        return (one.key, one.variant, one.encoding) == (other.key, other.variant, other.encoding)
+        first, other = self.old, self.new
+        return (first.key, first.variant, first.encoding) == (other.key, other.variant, other.encoding)
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ class Paths:
         chains: dict[str, list[UpdateRule]] = defaultdict(list)
         for rule in rules:
             chains[current_name(rule.old_name)].append(rule)
-        self.chains = {name: _ordered(name, some) for name, some in chains.items()}
+        self.chains = {name: _ordered(name, rules_of_type) for name, rules_of_type in chains.items()}
         self._found: dict[tuple[Identity, Identity], Path] = {}
         self._active: set[tuple[Identity, Identity]] = set()
         self._updates: dict[tuple[Identity, Identity], Update] = {}
@@ -93,13 +93,13 @@ class Paths:
     @cached_property
     def _names(self) -> dict[str, frozenset[str]]:
         """All names that each renamed type may get, itself included."""
-        found = {}
+        by_name = {}
         for name in self.chains:
             names, at = {name}, name
             while (at := self._next_name(at)) and at not in names:
                 names.add(at)
-            found[name] = frozenset(names)
-        return found
+            by_name[name] = frozenset(names)
+        return by_name
 
     def _next_name(self, name: str) -> str:
         last = self.chains[name][-1] if name in self.chains else None
@@ -208,27 +208,27 @@ class Paths:
         """Return whether an update without a rule is possible, also for all parts of the message."""
         if current_name(old.name) != current_name(new.name):
             return False
-        one = implicit(old, new, self.may_become)
-        return not one.reasons and not any(
-            self.path(before.nested, kind.nested).gaps
-            for _, before, kind in one.nested
-            if before.nested is not None and kind.nested is not None
+        update = implicit(old, new, self.may_become)
+        return not update.reasons and not any(
+            self.path(before.nested, new_type.nested).gaps
+            for _, before, new_type in update.nested
+            if before.nested is not None and new_type.nested is not None
         )
 
     def _implicit(self, old: TypeVersion, new: TypeVersion, walk: _Walk) -> None:
         """Add an update without a rule to *walk*, or a gap."""
-        one = implicit(old, new, self.may_become)
-        reasons = one.reasons
+        update = implicit(old, new, self.may_become)
+        reasons = update.reasons
         # Parts that a rule names may have the same definition under another name.
         alike = (old.encoding, old.key) == (new.encoding, new.key)
         if not alike and not self.may_become(current_name(old.name), current_name(new.name)):
             reasons = (f"no rule renames {old.name} to {new.name}", *reasons)
         if reasons:
             walk.gaps.append(MissingRule(old, new, reasons))
-        for _, before, kind in one.nested:
-            if before.nested is not None and kind.nested is not None:
-                walk.gaps += self.path(before.nested, kind.nested).gaps
-        walk.steps.append(Step(old, new, "", one))
+        for _, before, new_type in update.nested:
+            if before.nested is not None and new_type.nested is not None:
+                walk.gaps += self.path(before.nested, new_type.nested).gaps
+        walk.steps.append(Step(old, new, "", update))
 
     def _gaps_of_parts(self, bound: BoundRule) -> list[MissingRule]:
         return [gap for old, new in bound.parts for gap in self.path(old, new).gaps]
@@ -289,11 +289,13 @@ class Paths:
         if isinstance(step.how, BoundRule):
             return step.how.make(self)
         converts = {
-            name: self.convert(before.nested, kind.nested)
-            for name, before, kind in step.how.nested
-            if before.nested is not None and kind.nested is not None
+            name: self.convert(before.nested, new_type.nested)
+            for name, before, new_type in step.how.nested
+            if before.nested is not None and new_type.nested is not None
         }
-        return step.how.update({name: one for name, one in converts.items() if one is not _unchanged})
+        return step.how.update(
+            {name: convert for name, convert in converts.items() if convert is not _unchanged}
+        )
 
 
 def _unchanged(values: Values) -> Values:
@@ -311,7 +313,7 @@ def _ordered(name: str, rules: Sequence[UpdateRule]) -> list[UpdateRule]:
     """
     kept = list[UpdateRule]()
     for rule in rules:
-        if not any(_same(rule, one) for one in kept):
+        if not any(_same(rule, earlier) for earlier in kept):
             kept.append(rule)
     kept.sort(key=lambda rule: (rule.order, rule.renames))
     kept = _linked(kept)
@@ -330,18 +332,18 @@ def _ordered(name: str, rules: Sequence[UpdateRule]) -> list[UpdateRule]:
 
 def _same(rule: UpdateRule, other: UpdateRule) -> bool:
     """Return whether two rules are for the same versions, as in a file that is given twice."""
-    one, two = rule.fixed, other.fixed
+    first, second = rule.fixed, other.fixed
     return (
-        one is not None
-        and two is not None
+        first is not None
+        and second is not None
         and rule.location.rpartition(":")[2] == other.location.rpartition(":")[2]
-        and (one.old.identity, one.new.identity) == (two.old.identity, two.new.identity)
+        and (first.old.identity, first.new.identity) == (second.old.identity, second.new.identity)
     )
 
 
 def _linked(rules: Sequence[UpdateRule]) -> list[UpdateRule]:
     """Return *rules* with those of equal order sorted so that each follows the one that makes its version."""
-    found: list[UpdateRule] = []
+    ordered: list[UpdateRule] = []
     todo = list(rules)
     while todo:
         alike = [rule for rule in todo if (rule.order, rule.renames) == (todo[0].order, todo[0].renames)]
@@ -350,6 +352,6 @@ def _linked(rules: Sequence[UpdateRule]) -> list[UpdateRule]:
             (rule for rule in alike if rule.fixed is None or made.get(rule.fixed.old.identity, rule) is rule),
             alike[0],
         )
-        found.append(first)
+        ordered.append(first)
         todo.remove(first)
-    return found
+    return ordered

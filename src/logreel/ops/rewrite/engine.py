@@ -93,11 +93,15 @@ def rewrite(
     by_time = by_time or any(isinstance(part.log, JoinedLog) for part in parts)
     log = parts[0].log
     fmt = format_to_write(target.path, log, target.format) if target.foreign else format_of(log)
-    files = [one for part in parts for one in by_file(part)]
+    files = [part_of_file for part in parts for part_of_file in by_file(part)]
     for part in files:
         compare_checksums(part.log, part.rows)
     # A log of another format imports what all files have together.
-    parts = [one for part in parts for one in (by_file(part) if part.log.format == fmt.name else [part])]
+    parts = [
+        part_of_file
+        for part in parts
+        for part_of_file in (by_file(part) if part.log.format == fmt.name else [part])
+    ]
     log = parts[0].log
     if out is None:
         check_names(files, target, fmt)

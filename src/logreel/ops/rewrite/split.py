@@ -333,9 +333,9 @@ def _by_segment(log: Log, chosen: Selection) -> Iterator[SplitPart]:
     numbers = [segment.number for segment in log.segments if segment.messages]
     logs = [log.segment(number) for number in numbers]
     spans = intervals(logs, chosen.start, chosen.end)
-    for number, one, (first, last) in zip(numbers, logs, spans, strict=True):
-        if (first is None and last is None) or one.holds_between(first, last):
-            part = select_part(one, replace(chosen, start=first, end=last))
+    for number, segment_log, (first, last) in zip(numbers, logs, spans, strict=True):
+        if (first is None and last is None) or segment_log.holds_between(first, last):
+            part = select_part(segment_log, replace(chosen, start=first, end=last))
             yield SplitPart(part, {"segment": number, "value": number})
 
 

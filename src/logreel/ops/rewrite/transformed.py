@@ -460,9 +460,9 @@ class _SourceDecoder:
         #: See ``SideColumnsDecoder``.
         self.logged: tuple[str, ...] = getattr(decoder, "logged", ())
 
-    def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
+    def decode_batch(self, index: MessageIndex, layout: Layout, payloads: PayloadRange, rows: I64) -> Decoded:
         """See ``PayloadDecoder``."""
-        return self._decoder.decode_batch(self._index, layout, piece, self._rows[rows])
+        return self._decoder.decode_batch(self._index, layout, payloads, self._rows[rows])
 
     def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
         """See ``PayloadDecoder``."""
