@@ -110,7 +110,7 @@ def status(dataset: Dataset | str | os.PathLike[str]) -> Status:
     """Return the state of a dataset; raises UsageError for a folder that is none."""
     result = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
     counts = Counter(row.status for row in result.rows)
-    parts = [part for some in result.parts.values() for part in some]
+    parts = [part for parts_of_topic in result.parts.values() for part in parts_of_topic]
     return Status(
         os.fspath(result.path),
         len(result.rows),

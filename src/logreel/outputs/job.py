@@ -39,8 +39,8 @@ class SkipCounter:
 
     def sentences(self, item: str, what: str) -> list[str]:
         """Return the sentence ``3 <item>s <what>: <reason>`` in a list, empty if nothing was skipped."""
-        some = f"{self.count} {item}{'s' * (self.count != 1)}"
-        return [f"{some} {what}: {self.reason[:200]}"] if self.count else []
+        counted = f"{self.count} {item}{'s' * (self.count != 1)}"
+        return [f"{counted} {what}: {self.reason[:200]}"] if self.count else []
 
 
 @dataclass

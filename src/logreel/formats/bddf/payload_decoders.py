@@ -40,7 +40,7 @@ def with_additional_indexes(layout: Layout, names: Sequence[str]) -> Layout:
 def distinct_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     """Return *names* as valid member names: not empty, all different, not in *taken*, without ``.``, ``[``, ``]``."""
     used = set(taken)
-    found = []
+    distinct = []
     for i, name in enumerate(names):
         name = label = _PATH_SEPARATORS.sub("_", name) or f"index_{i}"
         n = 1
@@ -48,8 +48,8 @@ def distinct_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]
             n += 1
             label = f"{name}_{n}"
         used.add(label)
-        found.append(label)
-    return found
+        distinct.append(label)
+    return distinct
 
 
 def column_names(layout: Layout) -> set[str]:

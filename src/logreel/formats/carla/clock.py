@@ -98,8 +98,8 @@ class Frames:
         if channel not in self._rows:
             at, start = self.index.offsets(channel), self.start
             one_each = len(at) == len(start) and (at >= start).all() and (at[:-1] < start[1:]).all()
-            found = np.arange(len(at)) if one_each else start.searchsorted(at, side="right") - 1
-            self._rows[channel] = found.astype(np.int64)
+            rows = np.arange(len(at)) if one_each else start.searchsorted(at, side="right") - 1
+            self._rows[channel] = rows.astype(np.int64)
         return self._rows[channel]
 
     def rows_at(self, channel: int, rows: I64 | slice) -> I64:
@@ -112,8 +112,8 @@ class Frames:
     def _of_frames(self, name: str, frame: I64) -> NDArray[Any]:
         """Return ``number`` or ``elapsed`` of some frames, at the cost of these."""
         if "_columns" in self.__dict__ or 4 * len(frame) > len(self.start):
-            found: NDArray[Any] = getattr(self, name)[frame]
-            return found
+            values: NDArray[Any] = getattr(self, name)[frame]
+            return values
         skip = {"number": 0, "elapsed": 16}[name]
         raw = FieldAt(skip, 8).read(self.index.chunks[FILE], self.start[frame])
         return raw.view(np.uint64 if name == "number" else np.float64)

@@ -113,7 +113,7 @@ def channel_infos(
 def unique(names: Iterable[str]) -> list[str]:
     """Return the names with ``[1]``, ``[2]`` … appended to repeated ones."""
     wanted = list(names)
-    taken, found = set(wanted), list[str]()
+    taken, distinct = set(wanted), list[str]()
     used = set[str]()
     # The last number of each name: counting from 0 again is quadratic where all names are the same.
     last = dict[str, int]()
@@ -125,8 +125,8 @@ def unique(names: Iterable[str]) -> list[str]:
             distinct_name = f"{name}[{n}]"
         last[name] = n
         used.add(distinct_name)
-        found.append(distinct_name)
-    return found
+        distinct.append(distinct_name)
+    return distinct
 
 
 def channel_metadata(channel: ChannelRecord) -> dict[str, Any]:

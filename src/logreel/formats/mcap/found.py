@@ -67,7 +67,7 @@ def read_messages(parts: list[ChunkMessages]) -> Messages:
     empty = np.zeros(0, np.int64)
     messages = [part.found for part in parts if part.found is not None]
     key, time, entry, size = (
-        np.concatenate([empty, *(getattr(one, name) for one in messages)])
+        np.concatenate([empty, *(getattr(chunk_messages, name) for chunk_messages in messages)])
         for name in ("key", "time", "entry", "size")
     )
     return Messages(key, time, entry.astype(np.uint32), size.astype(np.uint32))

@@ -128,8 +128,8 @@ def _digests(others: NonDataRecords) -> Iterator[Finding]:
     stated: dict[str, Any] = {e.key.name: e for e in others.keyed.entries if e.key.name in _DIGESTED}
     for name, entry in stated.items():
         parts = others.keyed.multiples.get(_DIGESTED[name] + others.found.suffix(entry.offset), [])
-        for one in parts[:1]:
-            digest = hashlib.sha256(b"".join(part.key.data for part in one)).hexdigest()
+        for value_parts in parts[:1]:
+            digest = hashlib.sha256(b"".join(part.key.data for part in value_parts)).hexdigest()
             if (
                 isinstance(entry.value, str)
                 and len(entry.value) == len(digest)

@@ -335,10 +335,12 @@ def plan_edits(log: Log, recipe: Recipe) -> tuple[Part, Edits]:
     if isinstance(log, JoinedLog):
         raise UsageError("several files cannot be edited as one log", path=log.name, hint="merge them first")
     plan = make_plan(log, recipe)
-    attached = tuple(_read(one) for one in recipe.attach)
+    attached = tuple(_read(file) for file in recipe.attach)
     _check_content(format_of(log), log, plan, attached)
-    names = {number: one.topic for number, one in plan.channels.items() if one.topic != one.channel.topic}
-    left_out = {one.channel.number for one in dropped(plan)}
+    names = {
+        number: edits.topic for number, edits in plan.channels.items() if edits.topic != edits.channel.topic
+    }
+    left_out = {edits.channel.number for edits in dropped(plan)}
     all_messages = whole_log(log)
     rows = {number: rows for number, rows in all_messages.rows.items() if number not in left_out}
     part = replace(all_messages, rows=rows, names=names, shift=plan.shift, notes=tuple(plan.notes))

@@ -359,8 +359,8 @@ class _StraightWriter:
 def _window_edges(part: Part, sources: Sequence[Channel]) -> list[Any]:
     """Return times (ns) that split *part* into windows of about WINDOW bytes of *sources*; the last is its end."""
     index, samples, weights = part.log.index, [np.zeros(0, np.int64)], [np.zeros(0)]
-    found = [index.times(n)[rows] for n, rows in part.rows.items()]
-    first = min((int(times.min()) for times in found if len(times)), default=None)
+    times_by_channel = [index.times(n)[rows] for n, rows in part.rows.items()]
+    first = min((int(times.min()) for times in times_by_channel if len(times)), default=None)
     if first is None:
         return []
     every = max(1, sum(len(ch) for ch in part.channels))

@@ -128,8 +128,10 @@ def number_of(enum: str, value: str) -> int:
 
 
 def _field(text: str) -> ProtoField:
-    name, number, kind = text.split()
-    return ProtoField(name, int(number), _kind(kind.rstrip("*?")), kind.endswith("*"), kind.endswith("?"))
+    name, number, type_name = text.split()
+    return ProtoField(
+        name, int(number), _kind(type_name.rstrip("*?")), type_name.endswith("*"), type_name.endswith("?")
+    )
 
 
 def _kind(name: str) -> str | Enum | ProtoMessage:
