@@ -59,9 +59,9 @@ def _with(text: str, hint: str) -> str:
     return f"{text}; {hint}" if hint else text
 
 
-def _rebuilt(kind: type[LogError], args: tuple[Any, ...], state: dict[str, Any]) -> LogError:
-    """Return a pickled error of *kind* with its old state, without calling ``__init__``."""
-    error = kind.__new__(kind, *args)
+def _rebuilt(error_class: type[LogError], args: tuple[Any, ...], state: dict[str, Any]) -> LogError:
+    """Return a pickled error of *error_class* with its old state, without calling ``__init__``."""
+    error = error_class.__new__(error_class, *args)
     error.args = args
     for name, value in state.items():
         setattr(error, name, value)
@@ -144,9 +144,9 @@ class NotFoundError(LogError, KeyError):
 
         names = list(known)
         near = get_close_matches(str(name), names, n=3, cutoff=0.5)
-        some = ", ".join(near or names[:3]) + ("" if near or len(names) <= 3 else " …")
+        suggestions = ", ".join(near or names[:3]) + ("" if near or len(names) <= 3 else " …")
         hint = (
-            f"; {'nearest' if near else 'there are'}: {some}"
+            f"; {'nearest' if near else 'there are'}: {suggestions}"
             if names
             else f"; {none or f'there are no {kind}s'}"
         )
@@ -181,11 +181,11 @@ class Problem:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the Problem as a dict with the stable keys of ``info --json``."""
-        found = asdict(self)
-        del found["count"]
+        values = asdict(self)
+        del values["count"]
         if not self.file:
-            del found["file"]
-        return found
+            del values["file"]
+        return values
 
 
 #: Of a log whose index was read instead of it, and differs from what the log holds now.

@@ -67,7 +67,7 @@ def test_a_verb_gets_its_output_with_the_options_of_the_library() -> None:
         "--force",
     ]
     assert taken(*words, by=by) == {
-        "output": options.NewLog(
+        "output": options.LogToWrite(
             "x.bag",
             None,
             {"compression": "lz4", "chunk_bytes": 1 << 20, "options": {"version": "1.2"}, "force": True},

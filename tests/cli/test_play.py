@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from logreel.cli import console
-from logreel.cli.console import Status
+from logreel.cli.console import PlayerStatus
 from logreel.outputs.sinks.stdout import Null
 from support.harness.cli_runner import Run, Spawn, environment
 from support.harness.replaying import MS, Numbered, bag, numbers
@@ -256,7 +256,7 @@ def test_status_line_fits_the_width(path: Path) -> None:
     import logreel
 
     player = logreel.play(path, rate=0, paused=True)
-    status = Status(player)
+    status = PlayerStatus(player)
     line = status.line(200)
     assert line.startswith("⏸ 0.0 / 9.9 s ────────────────────")
     assert "full speed" in line

@@ -12,7 +12,7 @@ import pytest
 import logreel
 from conftest import SHARED
 from logreel.formats.bddf import scan_builder
-from logreel.formats.bddf.descriptors import Identifier, MessageType, PodType, StructType
+from logreel.formats.bddf.descriptors import Identifier, MessageSeriesType, PodType, StructType
 from logreel.formats.bddf.reader import Found, Reader
 from logreel.formats.bddf.verify import verify_checksum as verify
 from logreel.io.source import Source
@@ -76,7 +76,7 @@ def same_series(found: Found, wanted: list[dict[str, Any]]) -> None:
         assert list(series.names) == want["additional_index_names"]
         assert series.description == want["description"]
         kind = series.type
-        if isinstance(kind, MessageType):
+        if isinstance(kind, MessageSeriesType):
             message_type = want["message_type"]
             assert (kind.content_type, kind.name, kind.is_metadata) == tuple(
                 message_type[k] for k in ("content_type", "type_name", "is_metadata")

@@ -11,7 +11,7 @@ import pytest
 
 from logreel.errors import LogError
 from logreel.index import growing_table
-from logreel.index.tail import BEGIN, Place, last_place, rows_after, select_rows
+from logreel.index.tail import BEGIN, MessagePlace, last_place, rows_after, select_rows
 from logreel.io.source import Source
 from logreel.log.log import Log
 from logreel.registry.open import log_of, open_log
@@ -35,7 +35,7 @@ class Grown:
         self.format = builtin_formats()[name]
         assert self.format.follow is not None
         self.growing = self.format.follow()
-        self.place: Place = BEGIN
+        self.place: MessagePlace = BEGIN
         self.rows: list[Row] = []
         self.undecided = 0
         self.log: Log | None = None

@@ -25,7 +25,7 @@ from logreel.ops.add import add_attachments, add_metadata
 from logreel.ops.replay.growing import play_growing
 from logreel.outputs.registry import OUTPUTS
 from logreel.outputs.sinks.registry import SINKS
-from logreel.outputs.sinks.stdout import Frames, Null, Stdout
+from logreel.outputs.sinks.stdout import FrameLines, Null, Stdout
 from logreel.outputs.view.channels import TableStream
 from logreel.outputs.view.view_log import ViewLog
 from logreel.registry import index_cache
@@ -213,7 +213,7 @@ class _Kept(logreel.Sink):
 def test_encrypted_logs_are_played_to_other_programs_only_if_allowed(bag: Path) -> None:
     logreel.play(bag, rate=0, on_message=lambda message: None).run()
     assert next(iter(logreel.Player(bag, rate=0))).data
-    for to in (Null(), Frames(io.BytesIO()), Stdout(out=io.BytesIO())):
+    for to in (Null(), FrameLines(io.BytesIO()), Stdout(out=io.BytesIO())):
         logreel.play(bag, rate=0, sink=to).run()
     for make in (_Kept, lambda: Stdout("raw", io.BytesIO())):
         with pytest.raises(UsageError, match=REFUSED):

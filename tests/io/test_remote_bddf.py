@@ -114,7 +114,7 @@ def test_opening_reads_no_data_block(server: Served) -> None:
     log = logreel.open(server.put("log", content))
     assert logreel.info(log).channels == logreel.info(content).channels
     assert log["/often"].times.tolist() == logreel.open(content)["/often"].times.tolist()
-    index = len(content) - index_reader.Index(source.Source.open(content)).places[0]
+    index = len(content) - index_reader.FooterIndex(source.Source.open(content)).places[0]
     # Also the two parts of the file with declarations.
     assert server.sent < index + 2048
     # Without the gaps and pages that join them, each declaration and index is one.

@@ -58,7 +58,7 @@ def summary_at(content: bytes) -> int:
         at = content.index(b"index_pos=") + len(b"index_pos=")
         return int.from_bytes(content[at : at + 8], "little")
     if content[:4] == b"BDDF":
-        return index_reader.Index(Source.open(content)).places[0]
+        return index_reader.FooterIndex(Source.open(content)).places[0]
     return int.from_bytes(content[-28:-20], "little")
 
 

@@ -188,7 +188,7 @@ def test_bddf_index_is_built_from_passing_blocks(kept: int, monkeypatch: pytest.
 
 def _index_of(data: bytes, last: int) -> int:
     """Return the offset of the index of the first series, read from the file index."""
-    from logreel.formats.bddf.index_reader import Index
+    from logreel.formats.bddf.index_reader import FooterIndex
     from logreel.io.source import Source
 
-    return int(min(Index(Source.open(data)).file.offsets, default=last))
+    return int(min(FooterIndex(Source.open(data)).file.offsets, default=last))

@@ -103,9 +103,9 @@ def test_a_text_that_leaves_out_standard_types_is_completed_in_a_bag(tmp_path: P
     log = version_2_0([(topic, START, struct.pack("<IIII3d", 1, 2, 3, 0, 1, 2, 3))], Builder())
     logreel.slice(log, tmp_path / "out.bag")
     with logreel.open(tmp_path / "out.bag") as written:
-        assert ros1msg.parse(written["/point"].schema.text, kind, ros1msg.Registry(known=False)).md5 == md5(
-            kind
-        )
+        assert ros1msg.parse(
+            written["/point"].schema.text, kind, ros1msg.DefinitionRegistry(known=False)
+        ).md5 == md5(kind)
 
 
 def test_split_carries_definitions(tmp_path: Path, folder: Path) -> None:

@@ -10,39 +10,41 @@ import pytest
 from google.protobuf import message_factory
 
 from logreel.schemas.protobuf.columns import Many, encode, same, texts
-from logreel.schemas.protobuf.describe import Enum, Field, Message, descriptor_set
+from logreel.schemas.protobuf.describe import Enum, ProtoField, ProtoMessage, descriptor_set
 from logreel.schemas.protobuf.fill import fill
 from logreel.schemas.protobuf.types import Types
 
 COLOUR = Enum("t.All.Colour", ("NONE", "RED", "GREEN"))
-INNER = Message("t.All.Inner", (Field("x", 1, "double"), Field("words", 2, "string", True)))
-FAR = Message("t.Far", (Field("n", 3, "int32"), Field("inner", 4, Message("t.Far.Inner", INNER.fields))))
-FIELDS: tuple[Field, ...] = (
-    Field("d", 1, "double"),
-    Field("f", 2, "float"),
-    Field("i32", 3, "int32"),
-    Field("i64", 4, "int64"),
-    Field("u32", 5, "uint32"),
-    Field("u64", 6, "uint64"),
-    Field("fixed", 7, "fixed32"),
-    Field("flag", 8, "bool"),
-    Field("word", 9, "string"),
-    Field("raw", 10, "bytes"),
-    Field("colour", 11, COLOUR),
-    Field("inner", 12, INNER),
-    Field("stamp", 13, "time"),
-    Field("lasting", 14, "duration"),
-    Field("ds", 15, "double", True),
-    Field("fs", 16, "float", True),
-    Field("ints", 17, "int64", True),
-    Field("small", 18, "uint32", True),
-    Field("flags", 19, "bool", True),
-    Field("words", 20, "string", True),
-    Field("stamps", 21, "time", True),
-    Field("inners", 2047, INNER, True),
-    Field("far", 300_000, FAR),
+INNER = ProtoMessage("t.All.Inner", (ProtoField("x", 1, "double"), ProtoField("words", 2, "string", True)))
+FAR = ProtoMessage(
+    "t.Far", (ProtoField("n", 3, "int32"), ProtoField("inner", 4, ProtoMessage("t.Far.Inner", INNER.fields)))
 )
-ALL = Message("t.All", FIELDS)
+FIELDS: tuple[ProtoField, ...] = (
+    ProtoField("d", 1, "double"),
+    ProtoField("f", 2, "float"),
+    ProtoField("i32", 3, "int32"),
+    ProtoField("i64", 4, "int64"),
+    ProtoField("u32", 5, "uint32"),
+    ProtoField("u64", 6, "uint64"),
+    ProtoField("fixed", 7, "fixed32"),
+    ProtoField("flag", 8, "bool"),
+    ProtoField("word", 9, "string"),
+    ProtoField("raw", 10, "bytes"),
+    ProtoField("colour", 11, COLOUR),
+    ProtoField("inner", 12, INNER),
+    ProtoField("stamp", 13, "time"),
+    ProtoField("lasting", 14, "duration"),
+    ProtoField("ds", 15, "double", True),
+    ProtoField("fs", 16, "float", True),
+    ProtoField("ints", 17, "int64", True),
+    ProtoField("small", 18, "uint32", True),
+    ProtoField("flags", 19, "bool", True),
+    ProtoField("words", 20, "string", True),
+    ProtoField("stamps", 21, "time", True),
+    ProtoField("inners", 2047, INNER, True),
+    ProtoField("far", 300_000, FAR),
+)
+ALL = ProtoMessage("t.All", FIELDS)
 EDGES = {
     "i32": (-(1 << 31), -1, 0, 1, 127, 128, (1 << 31) - 1),
     "i64": (-(1 << 63), -1, 0, 1, 1 << 35, (1 << 63) - 1),
@@ -53,7 +55,7 @@ EDGES = {
 }
 
 
-def plain(rng: random.Random, message: Message = ALL) -> dict[str, Any]:
+def plain(rng: random.Random, message: ProtoMessage = ALL) -> dict[str, Any]:
     """Return random values of a message, many of them zero, empty or extreme."""
 
     def word() -> str:
@@ -118,7 +120,7 @@ def many(rows: list[list[Any]], make: Any, rng: random.Random) -> Many:
 
 
 def column(kind: Any, rows: list[Any], rng: random.Random) -> Any:
-    if isinstance(kind, Message):
+    if isinstance(kind, ProtoMessage):
         return columns(kind, rows, rng)
     if isinstance(kind, Enum):
         return np.array(rows, np.int8)
@@ -129,7 +131,7 @@ def column(kind: Any, rows: list[Any], rng: random.Random) -> Any:
     return np.array(rows, DTYPES[kind])
 
 
-def columns(message: Message, rows: list[dict[str, Any]], rng: random.Random) -> dict[str, Any]:
+def columns(message: ProtoMessage, rows: list[dict[str, Any]], rng: random.Random) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for f in message.fields:
         values = [row[f.name] for row in rows]
@@ -140,7 +142,7 @@ def columns(message: Message, rows: list[dict[str, Any]], rng: random.Random) ->
     return found
 
 
-def library(message: Message) -> Any:
+def library(message: ProtoMessage) -> Any:
     return message_factory.GetMessageClass(Types((), descriptor_set(message)).find(message.name))
 
 

@@ -14,7 +14,7 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import MAX_LEAVES, SCALARS, FixedArray, Node, Padding, Scalar, String, Struct, Time
 from logreel.layout.nodes import Field as Member
 from logreel.schemas.protobuf.columns import encode
-from logreel.schemas.protobuf.describe import Message, descriptor_set
+from logreel.schemas.protobuf.describe import ProtoMessage, descriptor_set
 from logreel.schemas.protobuf.fixed_encoder import FixedEncoder, FixedEncoders, fixed_encoder
 from logreel.schemas.protobuf.from_layout import OPAQUE, descriptor_from_layout, values
 from logreel.schemas.protobuf.types import Types
@@ -85,7 +85,7 @@ def written(one: FixedEncoder, payloads: list[bytes]) -> list[bytes]:
     return [one for i, one in enumerate(found) if i % 7]
 
 
-def through_columns(layout: Layout, message: Message, payloads: list[bytes]) -> list[bytes]:
+def through_columns(layout: Layout, message: ProtoMessage, payloads: list[bytes]) -> list[bytes]:
     import pyarrow as pa
 
     data = np.frombuffer(b"".join(payloads), np.uint8)

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from logreel.errors import DefinitionError
 from logreel.layout import nodes
 from logreel.layout.layout import Layout
-from logreel.schemas.ros1msg import Definition, Registry, define, full_text, layout, parse, standard
+from logreel.schemas.ros1msg import Definition, DefinitionRegistry, define, full_text, layout, parse, standard
 from support.harness.limits import processor
 
 RULE = "=" * 80
-EMPTY = Registry(known=False)
+EMPTY = DefinitionRegistry(known=False)
 
 
 def text_of(main: str, **sections: str) -> str:
@@ -257,7 +257,7 @@ def test_a_type_is_known_under_all_its_names(name, found, md5):
 
 
 def test_a_renamed_type_of_the_user_is_found_under_the_other_name():
-    own = Registry(known=False)
+    own = DefinitionRegistry(known=False)
     own.add("int8 level\n", "rosgraph_msgs/Log")
     assert own.find("roslib/Log").name == "rosgraph_msgs/Log"
 
@@ -272,7 +272,7 @@ def test_msg_files_of_the_user_are_added(tmp_path):
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    own = Registry()
+    own = DefinitionRegistry()
     names = own.add_path(tmp_path)
     assert names == ["other/Thing", "robot/Broken", "robot/State", "robot/Wheel"]
     assert layout(own.find("robot/State")).paths()[3:] == ["wheels.speed", "thing.name"]
@@ -282,7 +282,7 @@ def test_msg_files_of_the_user_are_added(tmp_path):
         own.find("robot/Broken")
     assert "robot/State" not in standard()
 
-    one = Registry(known=False)
+    one = DefinitionRegistry(known=False)
     assert one.add_path(tmp_path / "robot" / "msg" / "Wheel.msg") == ["robot/Wheel"]
     assert len(one) == 1
     with pytest.raises(DefinitionError, match=r"no \.msg file"):
@@ -292,7 +292,7 @@ def test_msg_files_of_the_user_are_added(tmp_path):
 
 
 def test_definitions_of_the_user_come_first():
-    own = Registry()
+    own = DefinitionRegistry()
     before = own.find("geometry_msgs/PointStamped")
     own.add("float32 x\n", "geometry_msgs/Point")
     assert own.find("geometry_msgs/Point").root.fields[0].type == "float32"

@@ -12,7 +12,7 @@ from logreel.lenses import (
     Image,
     Imu,
     Joints,
-    Known,
+    KnownWhen,
     LaserScan,
     PackedCloud,
     PlainCloud,
@@ -35,7 +35,7 @@ S = 10**9
 
 FRAME = "header.frame_id"
 COVARIANCE = QualityPaths("position_covariance", "position_covariance_type")
-FIX = Known("status.status", 0)
+FIX = KnownWhen("status.status", 0)
 #: Where the time of the data stands, if not in the header.
 STAMPS = {
     "geometry_msgs/Pose": None,

@@ -322,15 +322,21 @@ def _show_difference(difference: Difference, in_full: bool) -> None:
     draw.echo(f"A  {difference.a}  ({difference.formats[0]})")
     draw.echo(f"B  {difference.b}  ({difference.formats[1]})")
     tables = [
-        _Table(("log", "A", "B"), [_fact_row(one) for one in difference.log], (1, 2)),
+        _Table(("log", "A", "B"), [_fact_row(fact) for fact in difference.log], (1, 2)),
         _Table(
             ("metadata", "A", "B"),
-            [row for one in difference.metadata for row in _value_rows(one.name, one.a, one.b)],
+            [row for value in difference.metadata for row in _value_rows(value.name, value.a, value.b)],
         ),
         _Table(
-            ("parameter", "A", "B"), [_parameter_row(one) for one in _with_values_first(difference)], (1, 2)
+            ("parameter", "A", "B"),
+            [_parameter_row(parameter) for parameter in _with_values_first(difference)],
+            (1, 2),
         ),
-        _Table(("attachment", "A", "B"), [_attachment_row(one) for one in difference.attachments], (1, 2)),
+        _Table(
+            ("attachment", "A", "B"),
+            [_attachment_row(attachment) for attachment in difference.attachments],
+            (1, 2),
+        ),
         *_topic_tables(difference, in_full),
         _Table(("only in", "time", "level", "text"), list(_line_rows(difference)), (1,), LONG),
     ]
@@ -380,12 +386,12 @@ def _text(value: Any, is_time: bool = False) -> str:
 
 def _value_rows(name: str, a: Any, b: Any) -> Iterator[tuple[str, ...]]:
     """Yield a row for each value of metadata that differs; those inside of mappings have names with dots."""
-    sides = [{} if one is None else one for one in (a, b)]
+    sides = [{} if side_value is None else side_value for side_value in (a, b)]
     if any(sides) and isinstance(sides[0], dict) and isinstance(sides[1], dict):
         for key in dict.fromkeys([*sides[0], *sides[1]]):
-            one, two = (side.get(key) for side in sides)
-            if one != two:
-                yield from _value_rows(f"{name}.{key}", one, two)
+            of_a, of_b = (side.get(key) for side in sides)
+            if of_a != of_b:
+                yield from _value_rows(f"{name}.{key}", of_a, of_b)
         return
     yield name, *(_of_list(value) if isinstance(value, list) else _text(value) for value in (a, b))
 
@@ -402,8 +408,8 @@ def _with_values_first(difference: Difference) -> list[ValueDiff]:
 
 def _parameter_row(change: ValueDiff) -> tuple[str, ...]:
     name = change.name
-    for kind, label in ((list, "changes"), (dict, "defaults")):
-        if isinstance(change.a, kind) or isinstance(change.b, kind):
+    for side_type, label in ((list, "changes"), (dict, "defaults")):
+        if isinstance(change.a, side_type) or isinstance(change.b, side_type):
             name = f"{name.removesuffix(f'.{label}')}, {label}"
     return name, *(_parameter_text(value) for value in (change.a, change.b))
 

@@ -32,7 +32,7 @@ RATES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0
 HELP = "space pause   s . step   , back   ← → 5 s   [ ] 30 s   ↑ ↓ + - rate   home start   t pause at topics   q quit"
 
 
-class Status:
+class PlayerStatus:
     """Formats the state of a Player as one line of text."""
 
     def __init__(self, player: Player) -> None:
@@ -104,7 +104,7 @@ def console(player: Player, quiet: bool = False) -> Iterator[None]:
 
 def _handle_terminal(player: Player, handle: int | None, shown: bool, over: Event) -> None:
     """Draw the status and handle keys until *over* is set or the terminal is closed."""
-    status = Status(player)
+    status = PlayerStatus(player)
     with contextlib.suppress(OSError):
         while not over.is_set():
             keys = None

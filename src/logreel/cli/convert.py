@@ -114,7 +114,7 @@ def convert(
     selection: Selection,
     rendering: dict[str, Any],
     raw: bool,
-    output: options.NewLog,
+    output: options.LogToWrite,
     as_json: bool,
 ) -> int:
     """Convert a log to tables, JSON, pictures, videos, point clouds, tracks, a Rerun recording, or another log format.

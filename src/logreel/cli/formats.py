@@ -144,7 +144,7 @@ class FormatGroup(GroupWithExamples):
         return {command.name: _command(self._format.name, command) for command in commands_of(self._format)}
 
     @commands.setter
-    def commands(self, given: dict[str, click.Command]) -> None:
+    def commands(self, by_name: dict[str, click.Command]) -> None:
         """Ignore the empty dict that the base class sets."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -518,7 +518,7 @@ def members_of(selection: Selection) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class NewLog:
+class LogToWrite:
     """The log that a verb writes.
 
     out      path, ``-`` for stdout, or None if the verb chooses it
@@ -537,7 +537,7 @@ class NewLog:
 
 
 def output(*members: str | Declare) -> Declare:
-    """Return a decorator that adds options for the output of a verb, which gets them as a ``NewLog``.
+    """Return a decorator that adds options for the output of a verb, which gets them as a ``LogToWrite``.
 
     members  of ``out``, ``format``, and of the library's ``TargetOptions``; or options of the verb in their place
     """
@@ -546,8 +546,8 @@ def output(*members: str | Declare) -> Declare:
     )
 
 
-def _output(out: str | None = None, format: str | None = None, **options: Any) -> NewLog:
-    return NewLog(out, format, options)
+def _output(out: str | None = None, format: str | None = None, **options: Any) -> LogToWrite:
+    return LogToWrite(out, format, options)
 
 
 def parameter(name: str) -> Any:

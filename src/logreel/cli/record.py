@@ -157,7 +157,7 @@ def record(
     regexes: tuple[str, ...],
     node: str | None,
     recording: dict[str, Any],
-    output: options.NewLog,
+    output: options.LogToWrite,
     definitions: Definitions,
     as_json: bool,
 ) -> int:

@@ -70,7 +70,7 @@ def _written(
 @inputs.logs("segment", "decrypt", "definitions")
 @options.as_json
 def slice(  # noqa: A001 - the verb's name
-    logs: inputs.Logs, selection: Selection, output: options.NewLog, as_json: bool
+    logs: inputs.Logs, selection: Selection, output: options.LogToWrite, as_json: bool
 ) -> int:
     """Write a part of a log as a new log of the same format.
 
@@ -93,7 +93,7 @@ def slice(  # noqa: A001 - the verb's name
 @options.output("out", "compression", "chunk_bytes", "options", "force")
 @inputs.logs("segment", "decrypt", "definitions")
 @options.as_json
-def sort(logs: inputs.Logs, selection: Selection, output: options.NewLog, as_json: bool) -> int:
+def sort(logs: inputs.Logs, selection: Selection, output: options.LogToWrite, as_json: bool) -> int:
     """Write a log with its messages sorted by time."""
     from logreel.ops.rewrite.slice import sort_log
 
@@ -117,7 +117,7 @@ def sort(logs: inputs.Logs, selection: Selection, output: options.NewLog, as_jso
 )  # fmt: skip
 @inputs.logs("decrypt", "definitions")
 @options.as_json
-def recover(logs: inputs.Logs, selection: Selection, output: options.NewLog, as_json: bool) -> int:
+def recover(logs: inputs.Logs, selection: Selection, output: options.LogToWrite, as_json: bool) -> int:
     """Write the intact content of a damaged log as a new log.
 
     All complete messages and all definitions are kept. Lost parts are listed with their size and the times around
@@ -204,7 +204,7 @@ def merge(
     files: tuple[str, ...],
     selection: Selection,
     joining: dict[str, Any],
-    output: options.NewLog,
+    output: options.LogToWrite,
     opening: dict[str, Any],
     as_json: bool,
 ) -> int:
@@ -312,7 +312,7 @@ def split(
     selection: Selection,
     parts: dict[str, Any],
     folder: str,
-    output: options.NewLog,
+    output: options.LogToWrite,
     as_json: bool,
 ) -> int:
     """Split a log into several logs: by time, size, channel, segment, value of a field, or condition.
@@ -443,7 +443,7 @@ def _changes(entries: tuple[str, ...], **members: Any) -> dict[str, Any]:
 @inputs.logs("segment", "decrypt", "definitions")
 @options.as_json
 def edit(
-    logs: inputs.Logs, changes: dict[str, Any], dry_run: bool, output: options.NewLog, as_json: bool
+    logs: inputs.Logs, changes: dict[str, Any], dry_run: bool, output: options.LogToWrite, as_json: bool
 ) -> int:
     """Write a log with other names, frames, times, fields or metadata.
 
@@ -519,7 +519,7 @@ def migrate(
     only_rules: bool,
     partial: bool,
     write_template: str | None,
-    output: options.NewLog,
+    output: options.LogToWrite,
     as_json: bool,
 ) -> int:
     """Write a log with its messages in other versions of their types, by rules.

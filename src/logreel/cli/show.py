@@ -63,7 +63,7 @@ def plot(
     utc: bool,
     width: int | None,
     height: int | None,
-    output: options.NewLog,
+    output: options.LogToWrite,
 ) -> int:
     """Draw fields over time: in the terminal, or as a picture or page with -o.
 

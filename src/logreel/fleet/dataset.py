@@ -46,7 +46,7 @@ _MAX_NAME = 200
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Part(Brief):
+class DatasetFile(Brief):
     """One Parquet file of a dataset.
 
     path    in the dataset, with slashes
@@ -82,7 +82,7 @@ class Manifest(Brief):
     """
 
     row: CatalogueRow
-    parts: tuple[Part, ...] = field(default=())
+    parts: tuple[DatasetFile, ...] = field(default=())
     again: bool = False
     definitions: str = ""
     places: tuple[LogPlace, ...] = ()
@@ -116,7 +116,7 @@ class Manifest(Brief):
         try:
             if data["version"] != MANIFEST_VERSION:
                 raise LogError(f"a manifest of version {data['version']}", path=os.fspath(path))
-            parts = tuple(Part(**part) for part in data["parts"])
+            parts = tuple(DatasetFile(**part) for part in data["parts"])
             for part in parts:
                 check_part_path(part.path)
             row = CatalogueRow.from_dict(data["row"])
@@ -257,9 +257,9 @@ class Dataset:
         return [manifest.row for manifest in self.manifests.values()]
 
     @cached_property
-    def parts(self) -> dict[str, list[Part]]:
+    def parts(self) -> dict[str, list[DatasetFile]]:
         """Files by topic, in order of the logs."""
-        parts: dict[str, list[Part]] = {}
+        parts: dict[str, list[DatasetFile]] = {}
         for manifest in self.manifests.values():
             for part in manifest.parts:
                 parts.setdefault(part.topic, []).append(part)

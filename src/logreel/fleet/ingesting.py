@@ -16,9 +16,9 @@ from logreel.errors import LogError, UnknownFormatError, UsageError
 from logreel.fleet.catalogue_row import FAILED, OK, CatalogueRow, merged
 from logreel.fleet.dataset import (
     Dataset,
+    DatasetFile,
     LogPlace,
     Manifest,
-    Part,
     create_dataset,
     date_folder,
     locked,
@@ -487,7 +487,7 @@ class _Run:
         if self.progress is not None:
             self.progress(path, self.count, total)
 
-    def _publish(self, made: Sequence[Mapping[str, Any]], row: CatalogueRow) -> list[Part]:
+    def _publish(self, made: Sequence[Mapping[str, Any]], row: CatalogueRow) -> list[DatasetFile]:
         """Move files from the stage to their places; return them as parts."""
         parts, folders = [], set()
         for made_file in made:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from logreel._version import __version__
 from logreel.errors import LogError
 from logreel.fleet.catalogue_row import FAILED
-from logreel.fleet.dataset import Part, topic_folder, write_json
+from logreel.fleet.dataset import DatasetFile, topic_folder, write_json
 from logreel.fleet.plans import PlanOptions, Task, tasks_of
 from logreel.fleet.source_files import Fingerprint, content_digest, error_text, log_key
 from logreel.io.notices import heard
@@ -261,7 +261,7 @@ def _conform(job: Job) -> Result:
 
     schemas = {topic: TopicSchema.of_text(topic, text).schema for topic, text in job["schemas"].items()}
     parts: list[dict[str, Any]] = []
-    for old in (Part(**part) for part in job["parts"]):
+    for old in (DatasetFile(**part) for part in job["parts"]):
         topic = old.topic.encode("utf-8", "surrogatepass")
         schema = pa.schema([f.remove_metadata() for f in schemas[old.topic]], metadata={b"topic": topic})
         stem = Path(old.path).stem.removeprefix("part-").partition("_")[0]
@@ -290,9 +290,9 @@ def final_path(made: Mapping[str, Any], date: str) -> str:
     return f"{topic_folder(made['topic'])}/{date}/part-{made['name']}.parquet"
 
 
-def part_of(made: Mapping[str, Any], path: str) -> Part:
+def part_of(made: Mapping[str, Any], path: str) -> DatasetFile:
     """Return a file that a job made as a part at *path*."""
-    return Part(made["topic"], path, made["rows"], made["size"], made["digest"], made["columns"])
+    return DatasetFile(made["topic"], path, made["rows"], made["size"], made["digest"], made["columns"])
 
 
 def plan_job(
@@ -347,7 +347,9 @@ def write_job(task: Task, schemas: Mapping[str, str], stage: Path, definitions: 
     }
 
 
-def conform_job(dataset: Path, log: str, parts: list[Part], schemas: Mapping[str, str], stage: Path) -> Job:
+def conform_job(
+    dataset: Path, log: str, parts: list[DatasetFile], schemas: Mapping[str, str], stage: Path
+) -> Job:
     """Return the job that writes *parts* of a log with new columns."""
     own = {part.topic: schemas[part.topic] for part in parts}
     return {

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TOPIC = "topic"
 
 
-class Condition(RowChoice, Protocol):
+class RowCondition(RowChoice, Protocol):
     """What an engine asks of rows, as far as it can be decided before messages are read."""
 
     @property
@@ -72,7 +72,7 @@ class PlanTable:
         self,
         task: Task,
         columns: Sequence[str] | None = None,
-        condition: pc.Expression | Condition | None = None,
+        condition: pc.Expression | RowCondition | None = None,
     ) -> Iterator[pa.Table]:
         """Yield the messages of a task of the plan as tables of bounded size, in file order, topic by topic.
 

@@ -51,7 +51,7 @@ Look = Callable[["Log", Iterable[str]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class LogWindow:
     """Some channels of a log in a window of time (ns of its clock, half-open), and what the index says they hold."""
 
     topics: tuple[str, ...]
@@ -63,10 +63,10 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The pieces of one log; none if it cannot be opened, for which *error* is the reason, or if nothing is wanted."""
+    """The windows of one log; none if it cannot be opened, for which *error* is the reason, or if nothing is wanted."""
 
     fingerprint: Fingerprint | None
-    pieces: tuple[Piece, ...]
+    windows: tuple[LogWindow, ...]
     error: str = ""
 
 
@@ -79,11 +79,11 @@ class _Load(NamedTuple):
 
 
 def cut_log(path: str, options: PlanOptions, passing: Collection[int] = (), look: Look | None = None) -> Cut:
-    """Return the pieces of about ``options.target_bytes`` of the log at *path*; one if it is downloaded as a whole.
+    """Return the windows of about ``options.target_bytes`` of the log at *path*; one if it is downloaded as a whole.
 
     passing  error numbers of faults that may pass, for which OSError is raised, and also MemoryError if there are any;
              all else that is wrong with the file is in the result
-    look     called with the log, while it is open, and the topics of its pieces
+    look     called with the log, while it is open, and the topics of its windows
     """
     mark = None
     try:
@@ -100,9 +100,9 @@ def cut_log(path: str, options: PlanOptions, passing: Collection[int] = (), look
             # Each task would download all of it again.
             is_downloaded = is_url(path) and not log.index.reads_in_ranges
             target = sys.maxsize if is_downloaded else options.target_bytes
-            cut = Cut(mark, tuple(_pieces(log, loads, first, last, target)))
+            cut = Cut(mark, tuple(_log_windows(log, loads, first, last, target)))
             if look is not None:
-                look(log, dict.fromkeys(topic for piece in cut.pieces for topic in piece.topics))
+                look(log, dict.fromkeys(topic for window in cut.windows for topic in window.topics))
             return cut
     except (LogError, OSError, MemoryError) as error:
         # Memory that ends says nothing about the log.
@@ -147,16 +147,18 @@ def _load(log: Log, ch: Channel, first: int | None, last: int | None) -> _Load:
     return _Load(ch, inside, size * inside // max(1, count))
 
 
-def _pieces(log: Log, loads: list[_Load], first: int | None, last: int | None, target: int) -> list[Piece]:
+def _log_windows(
+    log: Log, loads: list[_Load], first: int | None, last: int | None, target: int
+) -> list[LogWindow]:
     """Return large channels divided by time, and groups of small ones, in order of the first channel of each."""
-    windows: list[Piece] = []
+    windows: list[LogWindow] = []
     group: list[_Load] = []
 
     def close() -> None:
         if group:
-            names = tuple(one.ch.topic for one in group)
-            total = sum(one.bytes for one in group), sum(one.messages for one in group)
-            windows.append(Piece(names, first, last, *total))
+            names = tuple(load.ch.topic for load in group)
+            total = sum(load.bytes for load in group), sum(load.messages for load in group)
+            windows.append(LogWindow(names, first, last, *total))
             group.clear()
 
     for load in loads:
@@ -164,14 +166,14 @@ def _pieces(log: Log, loads: list[_Load], first: int | None, last: int | None, t
             close()
             windows += _windows(log, load, first, last, target)
             continue
-        if sum(one.bytes for one in group) + load.bytes > target:
+        if sum(load_of_channel.bytes for load_of_channel in group) + load.bytes > target:
             close()
         group.append(load)
     close()
     return windows
 
 
-def _windows(log: Log, load: _Load, first: int | None, last: int | None, target: int) -> list[Piece]:
+def _windows(log: Log, load: _Load, first: int | None, last: int | None, target: int) -> list[LogWindow]:
     """Return windows of one channel with about equal numbers of messages.
 
     The first and the last window have the bounds of the interval, so that together they hold each of its messages
@@ -190,7 +192,7 @@ def _windows(log: Log, load: _Load, first: int | None, last: int | None, target:
     bounds = [first, *edges, last]
     places = [0, *before.tolist(), load.messages]
     return [
-        Piece((ch.topic,), bounds[n], bounds[n + 1], load.bytes * m // max(1, load.messages), m)
+        LogWindow((ch.topic,), bounds[n], bounds[n + 1], load.bytes * m // max(1, load.messages), m)
         for n, m in enumerate(np.diff(places).tolist())
     ]
 
@@ -582,14 +584,14 @@ def tasks_of(
     """Return the tasks of one log, one at least.
 
     passing  error numbers of faults that may pass, for which OSError is raised, and also MemoryError if there are any
-    look     called with the log, while it is open, and the topics of its pieces
+    look     called with the log, while it is open, and the topics of its windows
     """
     cut = cut_log(path, options, passing, look)
     first = Task(
         path,
         cut.fingerprint,
         0,
-        max(1, len(cut.pieces)),
+        max(1, len(cut.windows)),
         (),
         options.fields,
         error=cut.error,
@@ -600,5 +602,5 @@ def tasks_of(
         replace(
             first, number=n, topics=p.topics, start=p.start, end=p.end, bytes=p.bytes, messages=p.messages
         )
-        for n, p in enumerate(cut.pieces)
+        for n, p in enumerate(cut.windows)
     ] or [first]

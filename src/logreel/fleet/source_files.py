@@ -238,4 +238,6 @@ class LogPart(Protocol):
 def open_part(path: str, definitions: Sequence[str], types: Sequence[str]) -> Log:
     """Open a log of a fleet; types of topics that only other logs have are no error. Raises as ``open_log``."""
     pairs = (pair.rpartition("=") for pair in types)
-    return open_one_of_several(path, definitions=[*definitions, {topic: kind for topic, _, kind in pairs}])
+    return open_one_of_several(
+        path, definitions=[*definitions, {topic: schema_type for topic, _, schema_type in pairs}]
+    )

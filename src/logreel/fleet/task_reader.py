@@ -26,7 +26,7 @@ from logreel.fleet.topic_schema import (
 )
 from logreel.io.arrays import I64
 from logreel.log.log import Channel, Log
-from logreel.log.tables import Rows, Shape, TableReader, flattened
+from logreel.log.tables import RowOptions, Rows, TableReader, flattened
 from logreel.log.times import utc_shift
 
 #: Most messages of a batch, and its approximate bytes.
@@ -175,7 +175,7 @@ def _narrowed(
     wanted = {source_of(schema.schema.field(name)) for name in columns}
     paths = [field.name for field in own if field.name in wanted]
     try:
-        narrow = TableReader(ch, paths, Shape(), keep=False)
+        narrow = TableReader(ch, paths, RowOptions(), keep=False)
         own_places = own_columns(narrow)
     except LogError:
         return reader, places, own

@@ -19,7 +19,7 @@ from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import fixed_list_type, item_type
 from logreel.log.log import Channel, Log
-from logreel.log.tables import Shape, TableReader, flattened
+from logreel.log.tables import RowOptions, TableReader, flattened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,13 +59,13 @@ def reader_of(ch: Channel, fields: Sequence[str] | None) -> TableReader:
     Raises DefinitionError if the definition cannot be used.
     """
     if fields is None:
-        return TableReader(ch, None, Shape(), keep=False)
+        return TableReader(ch, None, RowOptions(), keep=False)
     own = []
     for path in fields:
         with suppress(LogError):
             ch.layout.project([path])
             own.append(path)
-    return TableReader(ch, own, Shape(), keep=False)
+    return TableReader(ch, own, RowOptions(), keep=False)
 
 
 def own_columns(reader: TableReader, timestamps: str = "ns") -> tuple[list[int], list[pa.Field[Any]]]:

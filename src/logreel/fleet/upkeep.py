@@ -13,7 +13,7 @@ from typing import Any
 
 from logreel.errors import LogError
 from logreel.fleet.catalogue_row import DAMAGED, FAILED, HOUR, LONGEST, CatalogueRow
-from logreel.fleet.dataset import Dataset, Manifest, Part, locked, read_json, write_json
+from logreel.fleet.dataset import Dataset, DatasetFile, Manifest, locked, read_json, write_json
 from logreel.fleet.source_files import content_digest, error_text
 from logreel.io.atomic_file import sync_folder
 from logreel.log.brief import Brief
@@ -110,7 +110,7 @@ def status(dataset: Dataset | str | os.PathLike[str]) -> Status:
     """Return the state of a dataset; raises UsageError for a folder that is none."""
     result = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
     counts = Counter(row.status for row in result.rows)
-    parts = [part for some in result.parts.values() for part in some]
+    parts = [part for parts_of_topic in result.parts.values() for part in parts_of_topic]
     return Status(
         os.fspath(result.path),
         len(result.rows),
@@ -365,7 +365,7 @@ def verify(dataset: str | os.PathLike[str]) -> Verified:
     return Verified(os.fspath(opened.path), files, rows, wrong, orphans)
 
 
-def _fault(folder: Path, part: Part) -> str:
+def _fault(folder: Path, part: DatasetFile) -> str:
     """Return what is wrong with a file; empty if it is as the catalogue says."""
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -199,7 +199,7 @@ def unrolled(values: NDArray[Any], first: I64, last: I64, base: I64 | None = Non
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class SelectedMessages:
     """Messages selected from the index: five arrays of one length, in the order asked for."""
 
     time: I64

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.index.block_table import Selection
+from logreel.index.block_table import SelectedMessages
 from logreel.index.channel_index import ChannelIndex, MemberRows
 from logreel.index.merge import FIRST_BATCH, in_order
 from logreel.index.message_index import MessageIndex
 from logreel.index.ranges import Rows
-from logreel.index.rules import ChannelRules, Rule, Storage, SyntheticMessages
+from logreel.index.rules import ChannelRules, IndexAccess, Rule, SyntheticMessages
 from logreel.io.arrays import I64
 from logreel.io.chunks import JoinedChunks
 
@@ -232,7 +232,7 @@ class JoinedIndex(MessageIndex):
         """Return None: the messages of a joined channel are in several indexes."""
         return None
 
-    def select_rows(self, rows: Mapping[int, Rows], reverse: bool = False) -> Iterator[Selection]:
+    def select_rows(self, rows: Mapping[int, Rows], reverse: bool = False) -> Iterator[SelectedMessages]:
         """See ``MessageIndex.select_rows``: one part after the other, or by time with *by_time*."""
         if self.by_time:
             yield from in_order(self, rows, True, reverse, FIRST_BATCH)
@@ -249,7 +249,7 @@ class JoinedIndex(MessageIndex):
             joined = np.zeros(max(mine) + 1, np.int32)
             joined[list(names)] = list(names.values())
             for got in self.parts[part].select_rows(mine, reverse):
-                yield Selection(
+                yield SelectedMessages(
                     got.time + self._shifts[part],
                     joined[got.channel],
                     self.joined_chunks(part, got.chunk),
@@ -281,12 +281,12 @@ class _JoinedSizes(Rule):
     def __init__(self, index: JoinedIndex) -> None:
         self._index = index
 
-    def values(self, index: Storage, channel: int, rows: I64 | None = None) -> I64:
+    def values(self, index: IndexAccess, channel: int, rows: I64 | None = None) -> I64:
         """Return the sizes of all messages of a channel, or of those at *rows*."""
         found = self._index.sizes(channel)
         return found if rows is None else found[rows]
 
-    def guarantees_size(self, index: Storage, channel: int, size: int) -> bool:
+    def guarantees_size(self, index: IndexAccess, channel: int, size: int) -> bool:
         """Return whether the rules of all members do."""
         return all(
             source.rules[number].size.guarantees_size(source, number, size)
@@ -300,7 +300,7 @@ class _JoinedSideColumn(Rule):
     def __init__(self, index: JoinedIndex, name: str) -> None:
         self._index, self._name = index, name
 
-    def values(self, index: Storage, channel: int, rows: I64 | None = None) -> I64:
+    def values(self, index: IndexAccess, channel: int, rows: I64 | None = None) -> I64:
         """Return the numbers of all messages of a channel, or of those at *rows*."""
         found: I64 = self._index.joined(channel, self._of_member)
         return found if rows is None else found[rows]

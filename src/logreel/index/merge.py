@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.index.block_table import MISSING_SIZE, Selection
+from logreel.index.block_table import MISSING_SIZE, SelectedMessages
 from logreel.index.channel_index import ChannelIndex
 from logreel.index.gather import gather_times
 from logreel.index.ranges import Rows
@@ -317,7 +317,7 @@ LIST_LENGTH = 8192
 
 def in_order(
     index: ChannelIndex, rows: Mapping[int, Rows], by_time: bool, reverse: bool, first: int = BATCH
-) -> Iterator[Selection]:
+) -> Iterator[SelectedMessages]:
     """Yield the messages at *rows* of each channel in one order; *first*: the size of the first batch.
 
     In file order, synthetic messages of no known place come first; in the order of time, ties are in file order.
@@ -326,10 +326,10 @@ def in_order(
     queues = [Queue(index, n, rows[n], rank=-index.rules[n].is_synthetic) for n in sorted(rows)]
     channel = np.array(sorted(rows), np.int32)
     for batch in merged(queues, by_time, reverse, first):
-        yield Selection(batch.time, channel[batch.queue], batch.chunk, batch.offset, batch.size)
+        yield SelectedMessages(batch.time, channel[batch.queue], batch.chunk, batch.offset, batch.size)
 
 
-def in_file_order(index: ChannelIndex, rows: Mapping[int, Rows]) -> Iterator[Selection]:
+def in_file_order(index: ChannelIndex, rows: Mapping[int, Rows]) -> Iterator[SelectedMessages]:
     """Yield the messages at *rows* of each channel in file order, synthetic messages first."""
     return in_order(index, rows, False, False)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from logreel.errors import LogError, UsageError
-from logreel.index.block_table import MISSING_SIZE, TIME_MAX, TIME_MIN, Blocks, Selection, Separate
+from logreel.index.block_table import MISSING_SIZE, TIME_MAX, TIME_MIN, Blocks, SelectedMessages, Separate
 from logreel.index.channel_index import Build, ChannelIndex, Resolve
 from logreel.index.gather import gather_times
 from logreel.index.merge import FIRST_BATCH, in_order
@@ -238,7 +238,7 @@ class MessageIndex(ChannelIndex):
         end: int | None = None,
         order: str = "time",
         reverse: bool = False,
-    ) -> Selection:
+    ) -> SelectedMessages:
         """Return messages with start <= time < end in one order.
 
         channels  numbers; None: all
@@ -247,9 +247,9 @@ class MessageIndex(ChannelIndex):
         parts = list(self.select_batches(channels, start, end, order, reverse))
         columns: list[Any] = [
             np.concatenate([getattr(p, name) for p in parts]) if parts else np.zeros(0, kind)
-            for name, kind in Selection.KINDS
+            for name, kind in SelectedMessages.KINDS
         ]
-        return Selection(*columns)
+        return SelectedMessages(*columns)
 
     def select_batches(
         self,
@@ -258,7 +258,7 @@ class MessageIndex(ChannelIndex):
         end: int | None = None,
         order: str = "time",
         reverse: bool = False,
-    ) -> Iterator[Selection]:
+    ) -> Iterator[SelectedMessages]:
         """Yield the same in batches of some ten thousand messages, so that they are never all in memory."""
         for bound in (start, end):
             _ = bound is None or whole_ns(bound)
@@ -271,7 +271,7 @@ class MessageIndex(ChannelIndex):
             return in_order(self, rows, True, reverse, FIRST_BATCH)
         return self.select_rows(rows, reverse)
 
-    def select_rows(self, rows: Mapping[int, Rows], reverse: bool = False) -> Iterator[Selection]:
+    def select_rows(self, rows: Mapping[int, Rows], reverse: bool = False) -> Iterator[SelectedMessages]:
         """Yield the messages at *rows* of each channel in file order."""
         return in_order(self, rows, False, reverse)
 
@@ -306,7 +306,7 @@ class MessageIndex(ChannelIndex):
         return int(time[0]), int(table.chunk[block]), int(found[0]), int(size[0])
 
     @cached_property
-    def _all(self) -> Selection:
+    def _all(self) -> SelectedMessages:
         return self.select(order="file")
 
     @property

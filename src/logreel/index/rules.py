@@ -18,7 +18,7 @@ from logreel.kernels import block_table, merge
 Pick = Callable[[NDArray[Any]], I64]
 
 
-class Storage(Protocol):
+class IndexAccess(Protocol):
     """The part of ``ChannelIndex`` that rules use."""
 
     chunks: Chunks
@@ -45,7 +45,7 @@ class Rule:
     needs_all: ClassVar[bool] = False
     by_block: ClassVar[bool] = False
 
-    def values(self, index: Storage, channel: int, rows: I64 | None = None) -> I64:
+    def values(self, index: IndexAccess, channel: int, rows: I64 | None = None) -> I64:
         """Return int64[n]: the numbers of messages at *rows* of a channel in file order, or of all for None."""
         raise NotImplementedError
 
@@ -53,7 +53,7 @@ class Rule:
         """Return int64[n]: the numbers of messages that begin at *start* in *data*; *pick* selects stored numbers."""
         raise NotImplementedError
 
-    def sizes(self, index: Storage, channel: int) -> I64:
+    def sizes(self, index: IndexAccess, channel: int) -> I64:
         """Return int64[n]: the numbers of all messages of a channel as payload sizes; 0 for missing messages."""
         return self.values(index, channel)
 
@@ -61,7 +61,7 @@ class Rule:
         """Return the sum over *count* messages if it is known without a number for each, else None."""
         return None
 
-    def guarantees_size(self, index: Storage, channel: int, size: int) -> bool:
+    def guarantees_size(self, index: IndexAccess, channel: int, size: int) -> bool:
         """Return whether all payloads are in the file and can be decoded by a Layout of *size* bytes unchecked."""
         return False
 
@@ -99,7 +99,7 @@ class FieldAt(Rule):
             out += self.add
         return out
 
-    def values(self, index: Storage, channel: int, rows: I64 | None = None) -> I64:
+    def values(self, index: IndexAccess, channel: int, rows: I64 | None = None) -> I64:
         """Read the field in all messages, or in those at *rows*."""
         if rows is not None:
             return _read_located(self.read, index, channel, rows)
@@ -112,7 +112,7 @@ class FieldAt(Rule):
         """Read the field in messages that begin at *start*."""
         return self.read(data, start)
 
-    def guarantees_size(self, index: Storage, channel: int, size: int) -> bool:
+    def guarantees_size(self, index: IndexAccess, channel: int, size: int) -> bool:
         """Return True: where sizes are fields, readers compare them with Layouts of fixed size."""
         return True
 
@@ -153,7 +153,7 @@ class StoredValues(Rule):
 
     stored: NDArray[Any]
 
-    def values(self, index: Storage, channel: int, rows: I64 | None = None) -> I64:
+    def values(self, index: IndexAccess, channel: int, rows: I64 | None = None) -> I64:
         """Take the numbers of a channel."""
         if rows is None:
             return index.entry_values(channel, self.stored)
@@ -163,14 +163,14 @@ class StoredValues(Rule):
         """Take the numbers that *pick* selects."""
         return pick(self.stored)
 
-    def sizes(self, index: Storage, channel: int) -> I64:
+    def sizes(self, index: IndexAccess, channel: int) -> I64:
         """Take the numbers of a channel when its blocks are resolved; 0 for missing messages."""
         index.resolve_channel(channel)
         sizes = self.values(index, channel)
         sizes[sizes == MISSING_SIZE] = 0
         return sizes
 
-    def guarantees_size(self, index: Storage, channel: int, size: int) -> bool:
+    def guarantees_size(self, index: IndexAccess, channel: int, size: int) -> bool:
         """Compare all sizes."""
         is_in_file = bool((index.chunk_of(channel) == FILE).all())
         return is_in_file and bool((self.sizes(index, channel) == size).all())
@@ -194,7 +194,7 @@ class ComputedValues(Rule):
 
     get: Callable[[Buffer, I64], I64]
 
-    def values(self, index: Storage, channel: int, rows: I64 | None = None) -> I64:
+    def values(self, index: IndexAccess, channel: int, rows: I64 | None = None) -> I64:
         """Compute the numbers of all messages, or of those at *rows*."""
         if rows is not None:
             return _read_located(self.get, index, channel, rows)
@@ -216,7 +216,7 @@ class ConstantValues(Rule):
 
     value: int
 
-    def values(self, index: Storage, channel: int, rows: I64 | None = None) -> I64:
+    def values(self, index: IndexAccess, channel: int, rows: I64 | None = None) -> I64:
         """Repeat the number."""
         return np.full(index.count(channel) if rows is None else len(rows), self.value, np.int64)
 
@@ -228,7 +228,7 @@ class ConstantValues(Rule):
         """Return the product."""
         return self.value * count
 
-    def guarantees_size(self, index: Storage, channel: int, size: int) -> bool:
+    def guarantees_size(self, index: IndexAccess, channel: int, size: int) -> bool:
         """Return True: readers compare the size with Layouts of fixed size."""
         return True
 
@@ -246,7 +246,7 @@ class FunctionValues(Rule):
 
     get: Callable[[Any], I64]
 
-    def values(self, index: Storage, channel: int, rows: I64 | None = None) -> I64:
+    def values(self, index: IndexAccess, channel: int, rows: I64 | None = None) -> I64:
         """Call the function."""
         return self.get(index) if rows is None else self.get(index)[rows]
 
@@ -266,7 +266,7 @@ class LoadedValues(Rule):
     load: Callable[[I64], None]
     span: I64
 
-    def values(self, index: Storage, channel: int, rows: I64 | None = None) -> I64:
+    def values(self, index: IndexAccess, channel: int, rows: I64 | None = None) -> I64:
         """Load the blocks of the messages at *rows*, or of all; return their numbers."""
         first, last = index.table.run(channel)
         if rows is None:
@@ -279,7 +279,7 @@ class LoadedValues(Rule):
         """Take the numbers that *pick* selects, of blocks that are resolved."""
         return pick(self.stored)
 
-    def rows_between(self, index: Storage, channel: int, start: int, end: int) -> I64:
+    def rows_between(self, index: IndexAccess, channel: int, start: int, end: int) -> I64:
         """Return int64[k]: the messages with start <= time < end; loads only blocks that say that they have some."""
         first, last = index.table.run(channel)
         wanted = (self.span[:, 0] < end) & (self.span[:, 1] >= start)
@@ -297,7 +297,7 @@ def add_stored(rules: merge.SizeRules, values: NDArray[Any]) -> None:
     rules.add_stored(values.view(np.uint8), values.itemsize)
 
 
-def _read_located(read: Callable[[Buffer, I64], I64], index: Storage, channel: int, rows: I64) -> I64:
+def _read_located(read: Callable[[Buffer, I64], I64], index: IndexAccess, channel: int, rows: I64) -> I64:
     chunk, start, _ = index.locate(channel, rows)
     out = np.empty(len(start), np.int64)
     for one in dict.fromkeys(chunk.tolist()):

@@ -8,14 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.index.block_table import MISSING_SIZE, Blocks, Selection
+from logreel.index.block_table import MISSING_SIZE, Blocks, SelectedMessages
 from logreel.index.channel_index import ChannelIndex
 from logreel.index.rules import Pick
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, SYNTHETIC
 
 
-class Place(NamedTuple):
+class MessagePlace(NamedTuple):
     """Where a message begins, comparable in file order.
 
     file    file position of the message, or of the chunk that contains it
@@ -29,7 +29,7 @@ class Place(NamedTuple):
 
 
 #: Before all messages.
-BEGIN = Place(-1, FILE, 0)
+BEGIN = MessagePlace(-1, FILE, 0)
 
 
 def _block_places(index: ChannelIndex) -> I64:
@@ -42,7 +42,7 @@ def _block_places(index: ChannelIndex) -> I64:
     return np.where(table.chunk == FILE, table.base, places[which])
 
 
-def rows_after(index: ChannelIndex, place: Place, channels: Iterable[int]) -> dict[int, I64]:
+def rows_after(index: ChannelIndex, place: MessagePlace, channels: Iterable[int]) -> dict[int, I64]:
     """Return int64[n] rows of the messages after *place*, of those of *channels* that are in the file and have any."""
     table, blocks = index.table, _block_places(index)
     # All messages of earlier blocks begin before the block that contains the place.
@@ -69,7 +69,7 @@ def rows_after(index: ChannelIndex, place: Place, channels: Iterable[int]) -> di
     return found
 
 
-def _channels_after(table: Blocks, place: Place, first_block: int) -> set[int]:
+def _channels_after(table: Blocks, place: MessagePlace, first_block: int) -> set[int]:
     """Return the channels that have messages after *place* in the file itself, looking at blocks from *first_block*."""
     found = set[int]()
     for block in range(first_block, len(table.base)):
@@ -81,7 +81,9 @@ def _channels_after(table: Blocks, place: Place, first_block: int) -> set[int]:
     return found
 
 
-def _is_after(index: ChannelIndex, place: Place, chunk: NDArray[np.int32], start: I64) -> NDArray[np.bool_]:
+def _is_after(
+    index: ChannelIndex, place: MessagePlace, chunk: NDArray[np.int32], start: I64
+) -> NDArray[np.bool_]:
     file, offset = _places(index, chunk, start)
     after = chunk > place.chunk
     after |= (chunk == place.chunk) & (offset > place.offset)
@@ -90,14 +92,14 @@ def _is_after(index: ChannelIndex, place: Place, chunk: NDArray[np.int32], start
 
 
 def _places(index: ChannelIndex, chunk: NDArray[np.int32], start: I64) -> tuple[I64, I64]:
-    """Return ``Place.file`` and ``Place.offset`` of messages."""
+    """Return ``MessagePlace.file`` and ``MessagePlace.offset`` of messages."""
     file, offset = start.copy(), np.where(chunk == FILE, 0, start)
     for one in np.unique(chunk[chunk != FILE]).tolist():
         file[chunk == one] = index.chunks.place_of(one)
     return file, offset
 
 
-def last_place(index: ChannelIndex) -> Place:
+def last_place(index: ChannelIndex) -> MessagePlace:
     """Return the place of the last message in the file; BEGIN if it has none."""
     table = index.table
     found = BEGIN
@@ -106,7 +108,7 @@ def last_place(index: ChannelIndex) -> Place:
         filled = np.flatnonzero(table.start[:, -1] > table.start[:, 0])
         for block in filled[-1:].tolist():
             entry = table.entry[int(table.start[block, 0]) : int(table.start[block, -1])]
-            found = Place(int(table.base[block]) + int(entry.max()), FILE, 0)
+            found = MessagePlace(int(table.base[block]) + int(entry.max()), FILE, 0)
         return found
     blocks = _block_places(index)
     for channel in range(len(index.rules)):
@@ -124,11 +126,11 @@ def last_place(index: ChannelIndex) -> Place:
         index.resolve(there[-1:])
         chunk, start, _ = index.locate(channel, rows)
         file, offset = _places(index, chunk, start)
-        found = max(found, Place(int(file[0]), int(chunk[0]), int(offset[0])))
+        found = max(found, MessagePlace(int(file[0]), int(chunk[0]), int(offset[0])))
     return found
 
 
-def select_rows(index: ChannelIndex, rows: Mapping[int, I64]) -> Selection:
+def select_rows(index: ChannelIndex, rows: Mapping[int, I64]) -> SelectedMessages:
     """Return the messages at *rows* of each channel in file order, at the cost of these only.
 
     Synthetic messages of an unknown place come first.
@@ -140,7 +142,7 @@ def select_rows(index: ChannelIndex, rows: Mapping[int, I64]) -> Selection:
     order = np.lexsort((inner, chunk, file))
     order = order[size[order] != MISSING_SIZE]
     numbers = channel[order].astype(np.int32), chunk[order].astype(np.int32)
-    return Selection(time[order], *numbers, offset[order], size[order])
+    return SelectedMessages(time[order], *numbers, offset[order], size[order])
 
 
 def _columns(index: ChannelIndex, number: int, rows: I64) -> tuple[I64, ...]:

@@ -24,7 +24,7 @@ QUIET = 10**9
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
-class Change(Enum):
+class FileChange(Enum):
     """What happened to a file since the last look.
 
     SAME      nothing, or only bytes that were there were overwritten
@@ -106,21 +106,21 @@ class GrowingFile:
         """Whether a file is open."""
         return self._handle >= 0
 
-    def look(self) -> Change:
+    def look(self) -> FileChange:
         """Return what happened since the last call of ``source``."""
         if self._handle < 0:
-            return Change.REPLACED if self._newest() is not None else Change.SAME
+            return FileChange.REPLACED if self._newest() is not None else FileChange.SAME
         # Names before the size: nothing is written after the last rename.
         place = self._newest()
         newest = None if place is None else _stat(place)
         found = os.fstat(self._handle)
         if found.st_size != self._size:
-            return Change.GROWN if found.st_size > self._size else Change.CUT
+            return FileChange.GROWN if found.st_size > self._size else FileChange.CUT
         if newest is None:
-            return Change.SAME
+            return FileChange.SAME
         if not os.path.samestat(newest, found):
-            return Change.REPLACED
-        return Change.COMPLETE if place == self.target and self._was_active else Change.SAME
+            return FileChange.REPLACED
+        return FileChange.COMPLETE if place == self.target and self._was_active else FileChange.SAME
 
     def source(self, name: str) -> Source:
         """Return the bytes that the file has now as a Source called *name*."""
@@ -269,18 +269,18 @@ class GrowingStream:
         """Return True: nothing is to be opened."""
         return True
 
-    def look(self) -> Change:
+    def look(self) -> FileChange:
         """Return GROWN if there are more bytes than ``source`` had, COMPLETE at the end, else SAME.
 
         Raises LogError if the stream could not be read, or its bytes could not be kept.
         """
         with self._news:
             if self._there > self._taken:
-                return Change.GROWN
+                return FileChange.GROWN
             if self._error is not None:
                 why = self._error.strerror or str(self._error)
                 raise LogError(f"cannot be read on: {why}", path=self._name)
-            return Change.COMPLETE if self._ended else Change.SAME
+            return FileChange.COMPLETE if self._ended else FileChange.SAME
 
     def source(self, name: str) -> Source:
         """Return the bytes that have come so far as a Source called *name*."""

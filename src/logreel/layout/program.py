@@ -55,7 +55,7 @@ class Column(NamedTuple):
     times: int
 
 
-class Columns(NamedTuple):
+class ColumnBuffers(NamedTuple):
     """Memory for the columns of a Program, in s shares that are filled independently.
 
     buffers  per column its offsets (int32) if counted, then its bytes (uint8) if any: views of *arena*
@@ -78,7 +78,7 @@ class Program:
     copies: NDArray[np.int64]
     columns: tuple[Column, ...]
 
-    def allocate(self, rows: list[int], counts: NDArray[np.int64]) -> Columns:
+    def allocate(self, rows: list[int], counts: NDArray[np.int64]) -> ColumnBuffers:
         """Allocate exact memory for shares of messages: one block, so that the system backs it with huge pages.
 
         rows    number of messages of each of s shares
@@ -101,7 +101,7 @@ class Program:
             if width[i] or not counted[i]:
                 buffers.append(arena[at[1] : at[1] + size[1]])
         offset = np.where(counted, starts[:, 0] + 4 * entries[:-1], 0)
-        return Columns(buffers, arena, offset, starts[:, 1] + items * width)
+        return ColumnBuffers(buffers, arena, offset, starts[:, 1] + items * width)
 
     def _extent(self, rows: I64, counts: I64) -> tuple[I64, I64]:
         """Return int64[k, c] twice: entries and items of every column for these numbers of messages and counts."""

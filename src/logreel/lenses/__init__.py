@@ -18,7 +18,7 @@ from logreel.lenses.cloud import (
     PlainCloud,
     Points,
     RangeScan,
-    Scan,
+    ScanPoints,
     find_cloud,
     find_packets,
     find_ranges,
@@ -45,7 +45,7 @@ from logreel.lenses.motion import (
     find_pose,
     find_transform,
 )
-from logreel.lenses.position import Fixes, Known, Position, find_position
+from logreel.lenses.position import Fixes, KnownWhen, Position, find_position
 from logreel.lenses.text import Text, find_text
 from logreel.log.scan import TextLine
 from logreel.registry.plugins import Registry
@@ -62,7 +62,7 @@ __all__ = [
     "Imu",
     "Joint",
     "Joints",
-    "Known",
+    "KnownWhen",
     "LaserScan",
     "Lens",
     "LocalPose",
@@ -76,7 +76,7 @@ __all__ = [
     "Position",
     "RangeScan",
     "Scaled",
-    "Scan",
+    "ScanPoints",
     "Text",
     "Transform",
     "lens_names",

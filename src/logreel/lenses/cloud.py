@@ -335,7 +335,7 @@ SCANNERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class ScanPoints:
     """One scan.
 
     time     ns
@@ -357,7 +357,7 @@ class RangeScan:
     model: str
     ranges: str
 
-    def scans(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Scan]:
+    def scans(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[ScanPoints]:
         """Yield the scans of *ch* with start <= time < end (ns), in file order.
 
         Scans of unknown models are left out. A scan with an unusual number of ranges is assumed to be centred straight
@@ -373,7 +373,7 @@ class RangeScan:
                 _note(ch, f"a scan of {len(ranges)} ranges is taken to be centred straight ahead")
             masked = scanner.masked(ranges)
             codes = np.where(np.isnan(masked), ranges, 0).astype(np.uint32)
-            yield Scan(time, scanner.angles(len(ranges)), masked, codes)
+            yield ScanPoints(time, scanner.angles(len(ranges)), masked, codes)
 
     def sectors(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Sector]:
         """Yield the scans of *ch* with start <= time < end (ns), in file order; ranges are NaN for error codes."""

@@ -141,7 +141,7 @@ class Fixes:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownWhen:
     """A field whose value is at least *least* if the position is known."""
 
     path: str
@@ -254,7 +254,7 @@ class Position:
     latitude: Scaled
     longitude: Scaled
     altitude: Scaled | None
-    known: Known | None = None
+    known: KnownWhen | None = None
     warning: str | None = None
     stamp: Stamp | None = None
     number: str | None = None
@@ -316,11 +316,11 @@ _DEGREE, _METRE = 1e-7, 1e-3
 #: Fields that say whether a position is known: the status of a receiver (-1: no fix), the type of fix (2: 2D,
 #: 3: 3D), the NMEA quality (0: no fix), or a flag.
 _KNOWN = (
-    Known("status.status", 0),
-    Known("fix_type", 2),
-    Known("quality", 1),
-    Known("lat_lon_valid", 1),
-    Known("valid_hpos", 1),
+    KnownWhen("status.status", 0),
+    KnownWhen("fix_type", 2),
+    KnownWhen("quality", 1),
+    KnownWhen("lat_lon_valid", 1),
+    KnownWhen("valid_hpos", 1),
 )
 
 
@@ -356,7 +356,7 @@ def _is_picture(nodes: Nodes) -> bool:
     return is_integer(nodes.get("seq")) and is_integer(nodes.get("timestamp_utc"))
 
 
-def _find_known(nodes: Nodes) -> Known | None:
+def _find_known(nodes: Nodes) -> KnownWhen | None:
     for known in _KNOWN:
         group, _, name = known.path.rpartition(".")
         node = (nodes_of(nodes.get(group)) if group else nodes).get(name)

@@ -19,7 +19,7 @@ from logreel.log.topic_match import listed
 
 if TYPE_CHECKING:
     from logreel.io.growing_file import GrowingFile, GrowingStream
-    from logreel.log.growth import Choice, Growth, Position, Rescan
+    from logreel.log.growth import Choice, FollowPosition, Growth, Rescan
 
 #: Seconds between two looks at a file that does not grow.
 POLL = 0.01
@@ -114,17 +114,17 @@ class GrowingLog(ForPeople):
 
         Raises UsageError for a *poll* that is not positive, and for times that cannot be read.
         """
-        from logreel.log.growth import Position
+        from logreel.log.growth import FollowPosition
 
         changes = self.changes(poll=poll, stop=(stop := stop or Event()))
         wanted: Choice = topics if topics is None or callable(topics) else listed(topics)
         self.refresh()
-        position = Position(self, self._watched(), existing)
+        position = FollowPosition(self, self._watched(), existing)
         return self._followed(position, wanted, (start, end), changes, stop)
 
     def _followed(
         self,
-        position: Position,
+        position: FollowPosition,
         topics: Choice,
         bounds: tuple[Time | None, Time | None],
         changes: Iterator[int],

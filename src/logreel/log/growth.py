@@ -12,11 +12,11 @@ from weakref import WeakSet, ref
 import numpy as np
 
 from logreel.errors import FileChangedError, LogError
-from logreel.index.block_table import Selection
+from logreel.index.block_table import SelectedMessages
 from logreel.index.message_index import MessageIndex
-from logreel.index.tail import BEGIN, Place, last_place, rows_after, select_rows
+from logreel.index.tail import BEGIN, MessagePlace, last_place, rows_after, select_rows
 from logreel.io.chunks import FILE
-from logreel.io.growing_file import Change, GrowingFile, GrowingStream
+from logreel.io.growing_file import FileChange, GrowingFile, GrowingStream
 from logreel.io.part_files import LaterParts
 from logreel.io.source import Source
 from logreel.log.scan import Scan
@@ -52,7 +52,7 @@ class Growth:
         self._log, self._rescan, self._file = log, rescan, file
         self._is_other = self._was_empty = False
         self._sources: list[ref[Source]] = []
-        self._positions = WeakSet[Position]()
+        self._positions = WeakSet[FollowPosition]()
         self._watch_parts()
         self.end = last_place(log.index)
         self.switches, self.restarts, self.resumes = 0, 0, BEGIN
@@ -70,15 +70,15 @@ class Growth:
         if self.complete:
             return 0
         change = self._file.look()
-        if change is Change.SAME:
+        if change is FileChange.SAME:
             return 0
-        if change is Change.COMPLETE:
+        if change is FileChange.COMPLETE:
             self.complete, self._completed = True, time.monotonic()
             # The end of a sound file is read already. Of a damaged one all is known now.
             return self._read_again() if self._log.problems or self._is_other else 0
-        if change is Change.REPLACED and not self._file.open():
+        if change is FileChange.REPLACED and not self._file.open():
             return 0
-        self._is_other |= change is not Change.GROWN
+        self._is_other |= change is not FileChange.GROWN
         return self._read_again()
 
     @property
@@ -100,7 +100,7 @@ class Growth:
         if path is None:
             return
         # What was written until it was left is to be read first.
-        if not self.complete and not (self._file.is_left() and self._file.look() is Change.SAME):
+        if not self.complete and not (self._file.is_left() and self._file.look() is FileChange.SAME):
             return
         part = GrowingFile(path, self._file.guard)
         if not part.open():
@@ -120,7 +120,7 @@ class Growth:
         self._adopt(source, name, scan)
         self._log.name = source.name
 
-    def track(self, position: Position) -> None:
+    def track(self, position: FollowPosition) -> None:
         """Keep the rest of the present file for *position* when another one takes its place."""
         self._positions.add(position)
 
@@ -161,7 +161,7 @@ class Growth:
         source.definitions, source.types = old.definitions, old.types
         return source
 
-    def _switch(self, resumes: Place, is_cut: bool = False) -> None:
+    def _switch(self, resumes: MessagePlace, is_cut: bool = False) -> None:
         """Go on behind *resumes* in another file, or, if *is_cut*, in the same one, which was truncated."""
         for position in self._positions:
             position.switch(resumes, is_cut)
@@ -183,7 +183,7 @@ class Growth:
         self._sources.append(ref(source))
 
 
-def _resumed(old: tuple[Source, MessageIndex], new: tuple[Source, MessageIndex]) -> Place | None:
+def _resumed(old: tuple[Source, MessageIndex], new: tuple[Source, MessageIndex]) -> MessagePlace | None:
     """Return the place in a new file of the last message of the old one, if it begins with the same messages.
 
     Else BEGIN. None: it has no other messages so far than the first ones of the old file, as a copy that is being made.
@@ -210,23 +210,23 @@ def _resumed(old: tuple[Source, MessageIndex], new: tuple[Source, MessageIndex])
     return place if counts[1] >= counts[0] else None
 
 
-def _nth(index: MessageIndex, channels: list[int], row: int) -> tuple[int, bytes, Place] | None:
+def _nth(index: MessageIndex, channels: list[int], row: int) -> tuple[int, bytes, MessagePlace] | None:
     """Return time, payload and place of a message of an index in file order; None if it has fewer."""
     for batch in index.select_batches(channels, order="file"):
         if row < len(batch):
             chunk, offset, size = (int(a[row]) for a in (batch.chunk, batch.offset, batch.size))
             payload = bytes(index.chunks.view(chunk)[offset : offset + size])
             place = (
-                Place(offset, chunk, 0)
+                MessagePlace(offset, chunk, 0)
                 if chunk == FILE
-                else Place(index.chunks.place_of(chunk), chunk, offset)
+                else MessagePlace(index.chunks.place_of(chunk), chunk, offset)
             )
             return int(batch.time[row]), payload, place
         row -= len(batch)
     return None
 
 
-class Position:
+class FollowPosition:
     """How far one iteration of ``follow`` is.
 
     existing  False: behind the messages that are there
@@ -237,13 +237,13 @@ class Position:
         self._place = BEGIN if existing or growth is None else growth.end
         self._is_new = existing
         #: Logs of earlier files with messages that were not yielded before another file took their place.
-        self._rests: list[tuple[Any, Place, bool, dict[str, int]]] = []
+        self._rests: list[tuple[Any, MessagePlace, bool, dict[str, int]]] = []
         #: Number of messages yielded so far of synthetic channels, by topic.
         self._synthetic = {} if existing else _synthetic_counts(log)
         if growth is not None:
             growth.track(self)
 
-    def switch(self, resumes: Place, is_cut: bool) -> None:
+    def switch(self, resumes: MessagePlace, is_cut: bool) -> None:
         """Go on behind *resumes* in another file, after the rest of this one; see ``Growth``."""
         growth = self._growth
         if is_cut:
@@ -281,8 +281,8 @@ class Position:
 
 
 def _batches_after(
-    log: Any, place: Place, is_new: bool, synthetic: Mapping[str, int], topics: Choice
-) -> tuple[dict[int, Any], Iterator[Selection]]:
+    log: Any, place: MessagePlace, is_new: bool, synthetic: Mapping[str, int], topics: Choice
+) -> tuple[dict[int, Any], Iterator[SelectedMessages]]:
     """Return the chosen channels of a log, and its messages of them after *place*; if *is_new*, all of them.
 
     synthetic  number of messages of synthetic channels that are left out, by topic
@@ -300,7 +300,11 @@ def _batches_after(
 
 
 def _messages(
-    log: Any, channels: Mapping[int, Any], batches: Iterator[Selection], first: int | None, last: int | None
+    log: Any,
+    channels: Mapping[int, Any],
+    batches: Iterator[SelectedMessages],
+    first: int | None,
+    last: int | None,
 ) -> Iterator[Any]:
     messages: Iterator[Any] = log.messages_of(channels, (_between(batch, first, last) for batch in batches))
     return messages
@@ -312,14 +316,18 @@ def _synthetic_counts(log: Any) -> dict[str, int]:
     return {ch.topic: len(ch) for ch in log.channels.values() if rules[ch.number].is_synthetic}
 
 
-def _between(batch: Selection, first: int | None, last: int | None) -> Selection:
+def _between(batch: SelectedMessages, first: int | None, last: int | None) -> SelectedMessages:
     """Return the messages of *batch* with first <= time < last."""
     keep = np.ones(len(batch), np.bool_)
     if first is not None:
         keep &= batch.time >= first
     if last is not None:
         keep &= batch.time < last
-    return batch if keep.all() else Selection(*(getattr(batch, name)[keep] for name, _ in Selection.KINDS))
+    return (
+        batch
+        if keep.all()
+        else SelectedMessages(*(getattr(batch, name)[keep] for name, _ in SelectedMessages.KINDS))
+    )
 
 
 def _chosen(log: Any, topics: Choice) -> list[Any]:

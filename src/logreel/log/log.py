@@ -40,7 +40,7 @@ from logreel.log.topic_match import listed, match_topics
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.index.block_table import Selection
+    from logreel.index.block_table import SelectedMessages
     from logreel.index.gather import Gathered, Want
     from logreel.index.message_index import MessageIndex
     from logreel.log.scan import Actor
@@ -305,10 +305,10 @@ class Channel:
         of the log, and with *utc* for a log whose offset to UTC is unknown; DefinitionError if the definition of the
         channel cannot be used.
         """
-        from logreel.log.tables import Shape, own_paths, table
+        from logreel.log.tables import RowOptions, own_paths, table
 
         span = interval(self.log, start, end)
-        return table(self, own_paths(self, fields), *span, Shape(explode, utc, interpolate))
+        return table(self, own_paths(self, fields), *span, RowOptions(explode, utc, interpolate))
 
     def batches(
         self,
@@ -324,12 +324,12 @@ class Channel:
 
         Parameters and errors are those of ``to_arrow``; raises UsageError also if *rows* is less than 1.
         """
-        from logreel.log.tables import Shape, batches, own_paths
+        from logreel.log.tables import RowOptions, batches, own_paths
 
         if not isinstance(rows, (int, np.integer)) or isinstance(rows, bool) or rows < 1:
             raise UsageError(f"a batch has 1 row or more, not {rows!r}")
         span = interval(self.log, start, end)
-        return batches(self, int(rows), own_paths(self, fields), *span, Shape(True, utc, interpolate))
+        return batches(self, int(rows), own_paths(self, fields), *span, RowOptions(True, utc, interpolate))
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return the table of ``to_arrow`` as an Arrow stream (PyCapsule protocol), decoded while it is read.
@@ -743,7 +743,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
         return self.services.verb("view")(self, **options)
 
     def messages_of(
-        self, channels: Mapping[int, Channel], selections: Iterator[Selection]
+        self, channels: Mapping[int, Channel], selections: Iterator[SelectedMessages]
     ) -> Iterator[Message]:
         """Yield the messages of selections of the index; *channels*: by number."""
         return map(Message._make, rows_of(self.index, channels, selections))

@@ -16,7 +16,7 @@ from logreel.log.scan import PayloadDecoder
 from logreel.log.schema import Schema
 
 if TYPE_CHECKING:
-    from logreel.index.block_table import Selection
+    from logreel.index.block_table import SelectedMessages
 
 
 class LogContext(Protocol):
@@ -171,7 +171,7 @@ else:
 
 
 def rows_of(
-    index: MessageIndex, channels: Mapping[int, C], selections: Iterable[Selection]
+    index: MessageIndex, channels: Mapping[int, C], selections: Iterable[SelectedMessages]
 ) -> Iterator[tuple[int, C, memoryview, int]]:
     """Yield time, channel, payload and offset of the messages of *selections*; *channels*: by number.
 

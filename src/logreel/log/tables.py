@@ -37,7 +37,7 @@ Rows = slice | I64
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class RowOptions:
     """Options for the rows of a table.
 
     explode      True: one row per record, where a message holds many; False: one row per message, with lists
@@ -54,9 +54,9 @@ class Shape:
     gaps: bool = True
 
 
-PLAIN = Shape()
+PLAIN = RowOptions()
 #: Without rows for messages that cannot be decoded.
-DENSE = Shape(gaps=False)
+DENSE = RowOptions(gaps=False)
 
 #: The first column of every table.
 TIME = "time"
@@ -243,13 +243,13 @@ def as_numpy(array: pa.Array[Any]) -> NDArray[Any]:
 
 
 def table(
-    ch: TableChannel, fields: list[str] | None, start: int | None, end: int | None, shape: Shape
+    ch: TableChannel, fields: list[str] | None, start: int | None, end: int | None, shape: RowOptions
 ) -> pa.Table:
     """Return the messages of *ch* with start <= time < end (ns) as a table, see ``Channel.to_arrow``."""
     return TableReader(ch, fields, shape).read(ch.log.index.rows_between(ch.number, start, end))
 
 
-def empty_table(ch: TableChannel, shape: Shape = PLAIN, fields: list[str] | None = None) -> pa.Table:
+def empty_table(ch: TableChannel, shape: RowOptions = PLAIN, fields: list[str] | None = None) -> pa.Table:
     """Return the table of *ch* without rows, for its schema."""
     return TableReader(ch, fields, shape).read(slice(0, 0))
 
@@ -260,7 +260,7 @@ def batches(
     fields: list[str] | None,
     start: int | None,
     end: int | None,
-    shape: Shape,
+    shape: RowOptions,
     size: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the table of *ch* in batches, see ``Channel.batches`` and ``TableReader.batches``."""
@@ -294,7 +294,7 @@ class TableReader:
         self,
         ch: TableChannel,
         fields: Sequence[str] | None = None,
-        shape: Shape = PLAIN,
+        shape: RowOptions = PLAIN,
         gaps: I64 | None = None,
         keep: bool = True,
     ) -> None:

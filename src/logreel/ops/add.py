@@ -16,7 +16,7 @@ OCTETS = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddedContent:
     """What was added to a log.
 
     path         of the log
@@ -37,7 +37,7 @@ class Added:
 
 def add_attachments(
     path: str | os.PathLike[str], attachments: Mapping[str, bytes], media_type: str | None = None
-) -> Added:
+) -> AddedContent:
     """Add attachments (content by name) to the log at *path*.
 
     media_type  of all of them; None: by the suffix of each name
@@ -50,10 +50,10 @@ def add_attachments(
         for name, data in attachments.items():
             w.attachment(name, data, media_type or mimetypes.guess_type(name)[0] or OCTETS)
 
-    return Added(os.fspath(path), _extend(path, write), attachments=tuple(attachments))
+    return AddedContent(os.fspath(path), _extend(path, write), attachments=tuple(attachments))
 
 
-def add_metadata(path: str | os.PathLike[str], metadata: Mapping[str, Any]) -> Added:
+def add_metadata(path: str | os.PathLike[str], metadata: Mapping[str, Any]) -> AddedContent:
     """Add metadata (values by name) to the log at *path*; raises as ``add_attachments`` does.
 
     In formats that store maps of text by name, a single value becomes a map with the same name.
@@ -63,7 +63,7 @@ def add_metadata(path: str | os.PathLike[str], metadata: Mapping[str, Any]) -> A
         for name, value in metadata.items():
             write_metadata(w, name, value)
 
-    return Added(os.fspath(path), _extend(path, write), metadata=tuple(metadata))
+    return AddedContent(os.fspath(path), _extend(path, write), metadata=tuple(metadata))
 
 
 def write_metadata(writer: Writer | FormatWriter, name: str, value: Any) -> None:

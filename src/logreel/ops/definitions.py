@@ -46,8 +46,8 @@ class Added:
     def as_dict(self) -> dict[str, Any]:
         """Return the values as plain data."""
         return {
-            "added": [one.as_dict() for one in self.added],
-            "known": [one.as_dict() for one in self.known],
+            "added": [entry.as_dict() for entry in self.added],
+            "known": [entry.as_dict() for entry in self.known],
             "problems": builtins.list(self.problems),
         }
 
@@ -75,16 +75,16 @@ def find(wanted: str) -> builtins.list[Entry]:
     Raises NotFoundError (a KeyError) that names similar types.
     """
     catalogues = builtins.list(_catalogues())
-    found = [entry for catalogue in catalogues for entry in catalogue.versions(wanted)]
-    if not found and re.fullmatch(f"[0-9a-fA-F]{{{_SHORT_MD5},32}}", wanted):
-        found = [entry for catalogue in catalogues for entry in _with_checksum(catalogue, wanted.lower())]
+    entries = [entry for catalogue in catalogues for entry in catalogue.versions(wanted)]
+    if not entries and re.fullmatch(f"[0-9a-fA-F]{{{_SHORT_MD5},32}}", wanted):
+        entries = [entry for catalogue in catalogues for entry in _with_checksum(catalogue, wanted.lower())]
     names = sorted({name for catalogue in catalogues for name in catalogue.names()})
-    if not found and "/" not in wanted:
+    if not entries and "/" not in wanted:
         same = (name for name in names if name.rpartition("/")[2].lower() == wanted.lower())
-        found = [entry for name in same for catalogue in catalogues for entry in catalogue.versions(name)]
-    if not found:
+        entries = [entry for name in same for catalogue in catalogues for entry in catalogue.versions(name)]
+    if not entries:
         raise NotFoundError("definition", wanted, names)
-    return builtins.list(dict.fromkeys(found))
+    return builtins.list(dict.fromkeys(entries))
 
 
 def _with_checksum(catalogue: Catalogue, start: str) -> Iterator[Entry]:
@@ -93,7 +93,9 @@ def _with_checksum(catalogue: Catalogue, start: str) -> Iterator[Entry]:
         return
     for name in sorted(catalogue.names()):
         yield from (
-            one for one in catalogue.versions(name) if one.name == name and one.version.startswith(start)
+            version
+            for version in catalogue.versions(name)
+            if version.name == name and version.version.startswith(start)
         )
 
 
@@ -136,7 +138,7 @@ def add(*sources: _SOURCE, decrypt: bool = False) -> Added:
 
 def _known(catalogue: Catalogue, new: NewEntry) -> Entry | None:
     versions = catalogue.versions(new.name)
-    return next((one for one in versions if (one.name, one.version) == (new.name, new.version)), None)
+    return next((entry for entry in versions if (entry.name, entry.version) == (new.name, new.version)), None)
 
 
 def _is_same(catalogue: Catalogue, entry: Entry, new: NewEntry) -> bool:
@@ -151,17 +153,17 @@ def _new_entries(source: _SOURCE, decrypt: bool) -> Iterator[tuple[Catalogue, Ne
         return
     path = Path(source)
     if path.is_dir():
-        some = [c for c in catalogues if any(path.rglob(f"*{c.suffix}"))]
-        if not some:
+        fitting = [c for c in catalogues if any(path.rglob(f"*{c.suffix}"))]
+        if not fitting:
             kinds = " or ".join(c.suffix for c in catalogues)
             raise UsageError(f"there is no {kinds} file in this folder", path=str(path))
     else:
-        some = [c for c in catalogues if path.suffix == c.suffix]
-        if not some:
+        fitting = [c for c in catalogues if path.suffix == c.suffix]
+        if not fitting:
             with open_log(path, decrypt=decrypt) as log:
                 yield from _of_log(catalogues, log)
             return
-    for catalogue in some:
+    for catalogue in fitting:
         yield from ((catalogue, new) for new in catalogue.read(path))
 
 

@@ -64,7 +64,7 @@ def _observe(value: Any, by_field: bool) -> Observed:
             return Observed("list", len(value), len(value), _observe_items(value, by_field))
         case _:
             return Observed(
-                "struct", members={str(name): _observe(one, by_field) for name, one in value.items()}
+                "struct", members={str(name): _observe(member, by_field) for name, member in value.items()}
             )
 
 
@@ -79,7 +79,7 @@ def _observe_items(items: list[Any], by_field: bool) -> Observed:
     if kinds == {int}:
         return Observed("int", min(items), max(items))
     if by_field and kinds == {dict} and all(map(items[0].keys().__eq__, map(dict.keys, items))):
-        columns = {name: [one[name] for one in items] for name in items[0]}
+        columns = {name: [record[name] for record in items] for name in items[0]}
         members = {str(name): _observe_items(column, by_field) for name, column in columns.items()}
         return Observed("struct", members=members)
     return functools.reduce(join, (_observe(item, by_field) for item in items), Observed("nothing"))
@@ -94,8 +94,8 @@ def join(a: Observed, b: Observed) -> Observed:
         return Observed(_common(a, b), least, most)
     item = join(a.item, b.item) if a.item is not None and b.item is not None else None
     members = dict(a.members)
-    for name, one in b.members.items():
-        members[name] = join(members[name], one) if name in members else one
+    for name, member in b.members.items():
+        members[name] = join(members[name], member) if name in members else member
     return Observed(a.kind, least, most, item, members)
 
 
@@ -104,14 +104,14 @@ def _common(a: Observed, b: Observed) -> str:
     if kinds == {"text", "unfinite"}:
         return "text"
     if kinds <= {"int", "float", "unfinite"}:
-        whole = a if a.kind == "int" else b
-        if whole.kind != "int" or max(-whole.least, whole.most) <= EXACT:
+        integer = a if a.kind == "int" else b
+        if integer.kind != "int" or max(-integer.least, integer.most) <= EXACT:
             return "float"
     raise UsageError(f"one is {_name(a)}, another one {_name(b)}")
 
 
-def _name(one: Observed) -> str:
-    return {"int": "a whole number", "struct": "an object"}.get(one.kind, f"a {one.kind}")
+def _name(observed: Observed) -> str:
+    return {"int": "a whole number", "struct": "an object"}.get(observed.kind, f"a {observed.kind}")
 
 
 def layout_of(what: Observed, fixed: bool, name: str = "") -> Layout:
@@ -139,8 +139,8 @@ def _node(what: Observed, fixed: bool) -> Node:
             item = _node(what.item or Observed("nothing"), fixed)
             return FixedArray(item, what.most) if fixed else Sequence(item)
         case "struct":
-            members = [(name, one) for name, one in what.members.items() if one.kind != "nothing"]
-            return Struct(tuple(Field(name, _node(one, fixed)) for name, one in members))
+            members = [(name, member) for name, member in what.members.items() if member.kind != "nothing"]
+            return Struct(tuple(Field(name, _node(member, fixed)) for name, member in members))
         case _:
             return Scalar("float64")
 
@@ -166,17 +166,17 @@ def json_converter(
     The function raises UsageError with the path of the field for a value that would be different when read back
     (apart from float32 rounding), and for a field that the Layout does not have. Nulls are left out.
     """
-    many = not isinstance(layout.root, Struct)
+    is_list = not isinstance(layout.root, Struct)
     numbers = [Field(name, Scalar("int64")) for name in side_columns]
-    root = Struct((*numbers, Field("records", layout.root))) if many else layout.root
+    root = Struct((*numbers, Field("records", layout.root))) if is_list else layout.root
     turn = _converter(root)
 
     def restore(fields: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = turn(fields)
+            restored: dict[str, Any] = turn(fields)
         except _Misfit as error:
             raise UsageError(f"{error.path}: {error.text}" if error.path else error.text) from None
-        return found
+        return restored
 
     return restore
 
@@ -258,7 +258,7 @@ def _items(item: Convert, count: int | None) -> Convert:
     def turn(value: Any) -> list[Any]:
         if not isinstance(value, list) or (count is not None and len(value) != count):
             raise _refused(value, "a list" if count is None else f"a list of {count} items")
-        return [item(one) for one in value]
+        return [item(element) for element in value]
 
     return turn
 
@@ -267,27 +267,27 @@ def _members(known: Mapping[str, Convert]) -> Convert:
     def turn(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise _refused(value, "an object")
-        found = {}
-        for name, one in value.items():
-            if one is None:
+        turned = {}
+        for name, member in value.items():
+            if member is None:
                 continue
             if name not in known:
                 raise _Misfit("there is no such field", name)
             try:
-                found[name] = known[name](one)
+                turned[name] = known[name](member)
             except _Misfit as error:
                 raise _Misfit(error.text, f"{name}.{error.path}".rstrip(".")) from None
-        return found
+        return turned
 
     return turn
 
 
 def observe_all(values: Iterable[Mapping[str, Any]]) -> Observed:
     """Return the common type of *values*; values that do not fit those before are ignored."""
-    found = Observed("nothing")
+    joined = Observed("nothing")
     for value in values:
         try:
-            found = join(found, observe(value))
+            joined = join(joined, observe(value))
         except (UsageError, RecursionError):
             continue
-    return found
+    return joined

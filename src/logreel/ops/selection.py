@@ -104,17 +104,17 @@ def keywords(options: type, *defaults: type, others: bool = False) -> Callable[[
     """
     usual = {
         member.name: member.default if member.default_factory is MISSING else member.default_factory()
-        for kind in defaults
-        for member in fields(kind)
+        for options_class in defaults
+        for member in fields(options_class)
     }
 
     def decorate(function: _Function) -> _Function:
         @wraps(function)
-        def call(*args: Any, **given: Any) -> Any:
-            for name in given:
+        def call(*args: Any, **named: Any) -> Any:
+            for name in named:
                 if name not in known and not others:
                     raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
-            return function(*args, **given)
+            return function(*args, **named)
 
         signature = inspect.signature(function)
         own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]

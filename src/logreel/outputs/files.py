@@ -263,7 +263,7 @@ def file_names(names: Iterable[str], suffix: str = "", taken: set[str] | None = 
     for base, _ in cleaned.values():
         count[base.lower()] = count.get(base.lower(), 0) + 1
     room = MAX_BYTES - len(suffix)
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     taken = set() if taken is None else taken
     for name, (base, lost) in cleaned.items():
         stem = base
@@ -274,8 +274,8 @@ def file_names(names: Iterable[str], suffix: str = "", taken: set[str] | None = 
             n += 1
             stem = _with_digest(f"{name}\0{n}", base, room)
         taken.add(f"{stem}{suffix}".lower())
-        found[name] = stem + suffix
-    return found
+        by_name[name] = stem + suffix
+    return by_name
 
 
 def attachment_names(names: Iterable[str]) -> dict[str, str]:
@@ -283,7 +283,7 @@ def attachment_names(names: Iterable[str]) -> dict[str, str]:
 
     Names with different suffixes get different file names, too, also where cleaning gives them the same suffix.
     """
-    found: dict[str, str] = {}
+    by_attachment: dict[str, str] = {}
     taken: set[str] = set()
     groups: dict[str, list[str]] = {}
     for name in names:
@@ -293,8 +293,8 @@ def attachment_names(names: Iterable[str]) -> dict[str, str]:
         stems = {name[: len(name) - len(suffix)]: name for name in members}
         if len(stems) < len(members):
             stems, suffix = {name: name for name in members}, ""
-        found |= {stems[stem]: file for stem, file in file_names(stems, suffix, taken).items()}
-    return found
+        by_attachment |= {stems[stem]: file for stem, file in file_names(stems, suffix, taken).items()}
+    return by_attachment
 
 
 def extract(
@@ -314,10 +314,10 @@ def extract(
 
     File names are safe for any attachment name, see ``attachment_names``. Raises LogError for an existing file.
     """
-    found = list(attachments)
-    names = attachment_names([a.name for a in found] if all_names is None else all_names)
+    contents = list(attachments)
+    names = attachment_names([a.name for a in contents] if all_names is None else all_names)
     os.makedirs(folder, exist_ok=True)
-    paths = {one.name: os.path.join(folder, names[one.name]) for one in found}
+    paths = {content.name: os.path.join(folder, names[content.name]) for content in contents}
     sources = list(sources)
     for path in paths.values():
         keep_sources(path, sources)
@@ -325,9 +325,9 @@ def extract(
             # Before anything is written.
             raise exists(path)
     written = {}
-    for one in found:
-        path = paths[one.name]
+    for content in contents:
+        path = paths[content.name]
         with new_file(path, force) as out:
-            out.write(one.read())
-        written[one.name] = path
+            out.write(content.read())
+        written[content.name] = path
     return written

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from logreel.io.arrays import I64
 from logreel.io.output_stream import OutputStream
 from logreel.log.log import Log
-from logreel.log.tables import Shape, empty_table, own_paths
+from logreel.log.tables import RowOptions, empty_table, own_paths
 from logreel.ops.query.record_batches import bounded_batches
 from logreel.ops.rewrite.target import Progress
 
@@ -39,8 +39,8 @@ class SkipCounter:
 
     def sentences(self, item: str, what: str) -> list[str]:
         """Return the sentence ``3 <item>s <what>: <reason>`` in a list, empty if nothing was skipped."""
-        some = f"{self.count} {item}{'s' * (self.count != 1)}"
-        return [f"{some} {what}: {self.reason[:200]}"] if self.count else []
+        counted = f"{self.count} {item}{'s' * (self.count != 1)}"
+        return [f"{counted} {what}: {self.reason[:200]}"] if self.count else []
 
 
 @dataclass
@@ -105,7 +105,7 @@ class Job:
         )
         head = next(batches, None)
         if head is None:
-            none = empty_table(ch, Shape(True, self.utc, self.interpolate), self.paths(ch))
+            none = empty_table(ch, RowOptions(True, self.utc, self.interpolate), self.paths(ch))
             return with_definition(none.schema, ch), iter(()), False
         return (
             with_definition(head.schema, ch),

@@ -64,14 +64,14 @@ class Output:
     def writer(self) -> Callable[..., Any]:
         """Return the function that writes."""
         module = importlib.import_module(self.module)
-        found: Callable[..., Any] = getattr(module, f"write{self._kind}")
-        return found
+        function: Callable[..., Any] = getattr(module, f"write{self._kind}")
+        return function
 
     def table(self) -> Callable[..., Any]:
         """Return the class that writes a table batch by batch, ``Table(out, schema)``; only for TABLES."""
         module = importlib.import_module(self.module)
-        found: Callable[..., Any] = getattr(module, f"{self._kind.title()[1:]}Table")
-        return found
+        table_class: Callable[..., Any] = getattr(module, f"{self._kind.title()[1:]}Table")
+        return table_class
 
     @property
     def _kind(self) -> str:

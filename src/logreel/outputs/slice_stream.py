@@ -51,14 +51,16 @@ class SliceRequest:
 def kinds() -> dict[str, str]:
     """Return the values of ``SliceRequest.kind`` with their suffixes: formats, and outputs that are one file."""
     every = {**OUTPUTS.all(), **logs()}
-    found = {
-        suffix[1:]: suffix for suffix, one in every.items() if one.media and one.shape is not Shape.ITEMS
+    suffixes = {
+        suffix[1:]: suffix
+        for suffix, output in every.items()
+        if output.media and output.shape is not Shape.ITEMS
     }
-    found[SAFE_CSV] = ".csv"
+    suffixes[SAFE_CSV] = ".csv"
     for fmt in formats().values():
         if fmt.create is not None:
-            found |= {suffix.lstrip("."): suffix for suffix in fmt.suffixes} | {fmt.name: fmt.suffixes[0]}
-    return found
+            suffixes |= {suffix.lstrip("."): suffix for suffix in fmt.suffixes} | {fmt.name: fmt.suffixes[0]}
+    return suffixes
 
 
 def file_stem(log: Log) -> str:
@@ -113,15 +115,15 @@ class SliceStream:
         out.finish()
 
 
-def _output(kind: str | None, log: Log) -> tuple[Output | None, str]:
-    """Return the output for *kind*, None for a log, and its suffix."""
-    if kind is None:
+def _output(name_of_format: str | None, log: Log) -> tuple[Output | None, str]:
+    """Return the output for *name_of_format*, None for a log, and its suffix."""
+    if name_of_format is None:
         return None, format_of(log).suffixes[0]
     known: Mapping[str, str] = kinds()
-    name = kind.lower().removeprefix(".")
+    name = name_of_format.lower().removeprefix(".")
     suffix = known.get(name)
     if suffix is None:
-        raise UsageError(f"no format {kind!r}; there are: {', '.join(sorted(known))}")
+        raise UsageError(f"no format {name_of_format!r}; there are: {', '.join(sorted(known))}")
     output = OUTPUTS.get(suffix)
     return output if output is None or name != SAFE_CSV else replace(output, safe=True), suffix
 

@@ -64,8 +64,8 @@ class DecodeLock:
     def each(self, items: Iterable[Item]) -> Iterator[Item]:
         """Yield *items*, each produced with the lock held."""
         left = iter(items)
-        while (found := self.call(lambda: next(left, None))) is not None:
-            yield found
+        while (item := self.call(lambda: next(left, None))) is not None:
+            yield item
 
 
 def run_parallel(tasks: Sequence[Callable[[], Item]], decode_lock: DecodeLock) -> list[Item]:
@@ -114,13 +114,13 @@ class Converted(Brief):
     @property
     def rows(self) -> int:
         """Number of rows of all channels, or of the table that they share."""
-        return sum(one.rows for one in self.channels) if self.shared is None else self.shared
+        return sum(channel.rows for channel in self.channels) if self.shared is None else self.shared
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plain data of ``convert --json``."""
         return {
             "output": self.path,
-            "channels": [asdict(one) for one in self.channels],
+            "channels": [asdict(channel) for channel in self.channels],
             "shared": self.shared,
             "skipped": list(self.skipped),
             "notes": list(self.notes),
@@ -215,7 +215,7 @@ def one_folder(job: Job, output: Output, name: str, force: bool) -> Converted:
             )
             for ch in job.channels
         ]
-        if job.skipped and not any(one.file for one in written):
+        if job.skipped and not any(written_channel.file for written_channel in written):
             raise LogError(f"nothing could be written: {job.skipped[0]}", path=job.log.name)
         if items:
             sync_all()
@@ -247,8 +247,8 @@ def write_file(
 ) -> tuple[bool, str]:
     """Write one file of a folder; return whether it was written, and the reason if the channel was left out."""
     try:
-        schema, batches, some = decode_lock.call(lambda: job.table(ch))
-        if not some:
+        schema, batches, any_rows = decode_lock.call(lambda: job.table(ch))
+        if not any_rows:
             return False, ""
         with synced(path) as out:
             output.writer()(out, schema, decode_lock.each(batches))
@@ -296,8 +296,13 @@ def write_manifest(out: IO[bytes], job: Job, written: list[Written]) -> None:
         "utc": job.utc,
         "interpolate": job.interpolate,
         "channels": [
-            {**asdict(one), "type": ch.schema.name, "encoding": ch.schema.encoding, **_chosen_fields(job, ch)}
-            for one, ch in zip(written, job.channels, strict=True)
+            {
+                **asdict(written_channel),
+                "type": ch.schema.name,
+                "encoding": ch.schema.encoding,
+                **_chosen_fields(job, ch),
+            }
+            for written_channel, ch in zip(written, job.channels, strict=True)
         ],
         "skipped": job.skipped,
         "metadata": to_json_values(log.metadata),

@@ -10,7 +10,7 @@ from threading import Event
 from typing import IO
 
 from logreel.errors import LogError, UnknownFormatError
-from logreel.io.growing_file import Change, GrowingFile, GrowingStream
+from logreel.io.growing_file import FileChange, GrowingFile, GrowingStream
 from logreel.io.source import HEAD_BYTES, Definitions
 from logreel.log.decrypted import allow_decrypted
 from logreel.log.growing_log import POLL
@@ -58,7 +58,7 @@ def open_growing(
         is_final = isinstance(file, GrowingStream) and file.has_ended
         if file.target is not None and file.target.is_dir():
             raise LogError("is a directory, not a log", path=name)
-        if file.look() is Change.REPLACED:
+        if file.look() is FileChange.REPLACED:
             file.open()
         if file.is_open:
             source = file.source(name)

@@ -155,14 +155,14 @@ class _Ros1(_RosLanguage):
             return None
         return ros1msg.layout(ros1msg.define(schema.name, schema.text, hints.checksum, self._registry(hints)))
 
-    def _registry(self, hints: Hints) -> ros1msg.Registry:
+    def _registry(self, hints: Hints) -> ros1msg.DefinitionRegistry:
         from logreel.schemas import ros1msg
 
         if not hints.definitions:
             return ros1msg.standard()
         # Descriptors may come from a module, whose name is no file.
         paths = (path for path in hints.definitions if path.is_dir() or path.suffix == ".msg")
-        return hints.kept(self.name, lambda: ros1msg.Registry.of(paths))
+        return hints.kept(self.name, lambda: ros1msg.DefinitionRegistry.of(paths))
 
     def serializer(self, schema: Schema) -> Serializer:
         from logreel.schemas import ros1msg
@@ -370,9 +370,9 @@ def protobuf_serializer(descriptor: Any) -> Serializer:
     """Return the Serializer of a type, from its Descriptor of the protobuf library."""
     from google.protobuf import message_factory
 
-    from logreel.schemas.protobuf.layouts import Shape
+    from logreel.schemas.protobuf.layouts import ProtoLayout
 
-    layout = Shape(descriptor).layout
+    layout = ProtoLayout(descriptor).layout
     return Serializer(
         layout, partial(_protobuf_payload, message_factory.GetMessageClass(descriptor), layout.name)
     )

@@ -24,7 +24,7 @@ from logreel.layout.nodes import Field, Scalar, Struct
 from logreel.log.log import Log
 from logreel.ops.replay import Player
 from logreel.ops.replay.timeline import PlayPosition, Timeline
-from logreel.outputs.sinks.stdout import Frames
+from logreel.outputs.sinks.stdout import FrameLines
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
 from logreel.testing.judge import (
@@ -146,7 +146,7 @@ class FormatSuite:
             back = [message for run in runs for message in run.messages()]
             expect(back == messages[::-1], "a replay backwards has another order")
             out = io.BytesIO()
-            Player(log, rate=0, sink=Frames(out)).run()
+            Player(log, rate=0, sink=FrameLines(out)).run()
             expect(out.getvalue(), "a description of a frame is empty")
 
     def test_payloads_lie_in_the_file(self) -> None:

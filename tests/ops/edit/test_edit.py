@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import logreel
 from logreel.layout.nodes import Rest, Scalar, String, Struct
 from logreel.ops.edit.edit import Edits
-from logreel.ops.rewrite.streams import Batch
+from logreel.ops.rewrite.streams import MessageBatch
 from support.builders.contents import OWN_NAMES, SAMPLES, content, other_content, sample
 from support.oracles.genuine_rosbag import connections, genuine
 from support.samples.ulog.builder import Builder
@@ -345,7 +345,7 @@ def test_a_difference_where_nothing_was_to_be_changed_is_noticed(
 ) -> None:
     topic, field = ("vehicle_attitude", "q") if suffix == ".ulg" else ("/imu", "angular_velocity")
 
-    def broken(self: Edits, batch: Batch) -> Batch:
+    def broken(self: Edits, batch: MessageBatch) -> MessageBatch:
         batch = edited(self, batch)
         number = self.plan.log[topic].number
         mine = [n in self.editors for n in batch.channel] if which == "changed" else batch.channel != number

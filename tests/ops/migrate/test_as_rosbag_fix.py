@@ -9,7 +9,7 @@ import pytest
 
 import logreel
 from logreel.ops.migrate import write_template
-from logreel.schemas.ros1msg import Registry, define, layout
+from logreel.schemas.ros1msg import DefinitionRegistry, define, layout
 from support.builders.rule_files import (
     EVERY_KIND,
     EVERY_KIND_AFTER,
@@ -243,7 +243,7 @@ def test_missing_rules_are_those_that_rosbag_fix_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_fields_of_every_kind(tmp_path: Path, seed: int) -> None:
-    rng, definition = random.Random(seed), define("pkg/T", EVERY_KIND, "*", Registry(known=False))
+    rng, definition = random.Random(seed), define("pkg/T", EVERY_KIND, "*", DefinitionRegistry(known=False))
     with logreel.create(tmp_path / "in.bag") as writer:
         number = writer.add_channel("/x", logreel.Schema("pkg/T", "ros1msg", definition.text))
         for n in range(40):

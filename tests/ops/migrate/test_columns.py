@@ -9,7 +9,7 @@ import pytest
 
 import logreel
 from logreel.ops.migrate.migrate import _Converter
-from logreel.schemas.ros1msg import Registry, define, layout
+from logreel.schemas.ros1msg import DefinitionRegistry, define, layout
 from support.builders.rule_files import EVERY_KIND, every_kind_rules
 from support.oracles.ros1 import random_payload
 
@@ -50,7 +50,7 @@ def test_columns_give_the_same_messages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, fast: bool
 ) -> None:
     rng = random.Random(7)
-    definition = define("pkg/T", EVERY_KIND, "*", Registry(known=False))
+    definition = define("pkg/T", EVERY_KIND, "*", DefinitionRegistry(known=False))
     source, rules = tmp_path / "in.bag", tmp_path / name
     rules.write_text(text)
     with logreel.create(source) as writer:

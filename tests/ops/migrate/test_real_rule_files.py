@@ -12,7 +12,7 @@ import pytest
 import logreel
 from logreel.ops.migrate.bmr import read_bmr
 from logreel.ops.migrate.rule import BoundRule
-from logreel.schemas.ros1msg import Registry, define, layout
+from logreel.schemas.ros1msg import DefinitionRegistry, define, layout
 from support.oracles import genuine_rosbag
 from support.oracles.ros1 import random_payload
 
@@ -27,7 +27,7 @@ def bound(path: Path) -> list[BoundRule]:
 
 def write_old(path: Path, rule: BoundRule) -> None:
     """Write messages of the old type of *rule* with random fields, whose texts rules may look at."""
-    definition = define(rule.old.name, rule.old.text, "*", Registry(known=False))
+    definition = define(rule.old.name, rule.old.text, "*", DefinitionRegistry(known=False))
     rng, root = random.Random(rule.old.key), layout(definition).root
     with logreel.create(path) as writer:
         number = writer.add_channel("/x", logreel.Schema(rule.old.name, "ros1msg", definition.text))

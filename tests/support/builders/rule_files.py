@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import logreel
-from logreel.schemas.ros1msg import Registry, define, layout
+from logreel.schemas.ros1msg import DefinitionRegistry, define, layout
 from support.oracles.ros1 import encoded
 
 RULE = "=" * 80
@@ -47,7 +47,7 @@ def write_bag(
     with logreel.create(path, **options) as writer:
         channels = []
         for topic, (kind, text, rows) in topics.items():
-            definition = define(kind, text, "*", Registry(known=False))
+            definition = define(kind, text, "*", DefinitionRegistry(known=False))
             number = writer.add_channel(topic, logreel.Schema(kind, "ros1msg", definition.text))
             channels.append((number, layout(definition).root, rows))
         for turn in range(max(len(rows) for _, _, rows in channels)):

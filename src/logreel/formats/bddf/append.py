@@ -11,7 +11,7 @@ from logreel.errors import LogError, UsageError
 from logreel.formats.bddf import descriptors
 from logreel.formats.bddf.descriptors import CHECKSUM_NONE, CHECKSUM_SHA1
 from logreel.formats.bddf.index_builder import IndexBuilder
-from logreel.formats.bddf.index_reader import BadIndex, Index
+from logreel.formats.bddf.index_reader import BadIndex, FooterIndex
 from logreel.formats.bddf.records import DIGEST_AT, END, read_header
 from logreel.formats.bddf.scan_builder import ScanBuilder
 from logreel.formats.bddf.verify import STEP
@@ -105,7 +105,7 @@ def _data_end(state: ScanBuilder) -> int:
 def _index_start(state: ScanBuilder) -> int:
     """Return the offset of the first block of the index, or of the end block."""
     if state.found.indexed:
-        index = Index(state.source)
+        index = FooterIndex(state.source)
         return min(index.file.offsets, default=index.ending.index)
     builder = IndexBuilder(state.source.data)
     for block in non_data_blocks(state.source, builder):

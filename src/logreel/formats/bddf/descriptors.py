@@ -65,7 +65,7 @@ class Identifier:
 
 
 @dataclass(frozen=True, slots=True)
-class MessageType:
+class MessageSeriesType:
     """Type of a series of messages: MIME type, type name, and whether other messages cannot be read without it."""
 
     content_type: str = ""
@@ -92,23 +92,23 @@ class StructType:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class SeriesDeclaration:
     """Declaration of a series; *names* are those of the additional indexes of each of its data blocks."""
 
     index: int = 0
     identifier: Identifier = field(default_factory=Identifier)
     hash: int = 0
-    type: MessageType | PodType | StructType | None = None
+    type: MessageSeriesType | PodType | StructType | None = None
     annotations: Mapping[str, str] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     description: str = ""
 
     @classmethod
-    def parse(cls, data: bytes) -> Series:
+    def parse(cls, data: bytes) -> SeriesDeclaration:
         """Parse a SeriesDescriptor. Raises BadWire."""
         index, hash_, description = 0, 0, ""
         identifier = Identifier()
-        series_type: MessageType | PodType | StructType | None = None
+        series_type: MessageSeriesType | PodType | StructType | None = None
         annotations: dict[str, str] = {}
         names = []
         for item in items(data):
@@ -140,7 +140,7 @@ class Series:
         return cls(index, identifier, hash_, series_type, annotations, tuple(names), description)
 
 
-def _message_type(data: bytes) -> MessageType:
+def _message_type(data: bytes) -> MessageSeriesType:
     content, name, metadata = "", "", False
     for item in items(data):
         if item.number == 1:
@@ -149,7 +149,7 @@ def _message_type(data: bytes) -> MessageType:
             name = item.text
         elif item.number == 3:
             metadata = bool(item.integer)
-    return MessageType(content, name, metadata)
+    return MessageSeriesType(content, name, metadata)
 
 
 def _pod_type(data: bytes) -> PodType:

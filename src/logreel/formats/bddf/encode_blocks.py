@@ -10,9 +10,9 @@ from logreel.formats.bddf.descriptors import (
     FileDescriptor,
     FileIndex,
     Identifier,
-    MessageType,
+    MessageSeriesType,
     PodType,
-    Series,
+    SeriesDeclaration,
     StructType,
 )
 from logreel.formats.bddf.records import DESCRIPTOR, END, END_MAGIC
@@ -40,11 +40,11 @@ def identifier(name: Identifier) -> bytes:
     return text(1, name.type) + mapping(2, name.spec)
 
 
-def series_descriptor(series: Series) -> bytes:
+def series_descriptor(series: SeriesDeclaration) -> bytes:
     """Return the block that declares a series."""
     body = number(1, series.index) + part(2, identifier(series.identifier)) + number(3, series.hash)
     match series.type:
-        case MessageType(content, name, is_metadata):
+        case MessageSeriesType(content, name, is_metadata):
             body += part(4, text(1, content) + text(2, name) + number(3, is_metadata))
         case PodType(pod_type, dimension):
             body += part(5, number(1, POD_TYPES.index(pod_type)) + packed(2, dimension))

@@ -163,7 +163,7 @@ class IndexBuilder:
 
     def _blocks(self, starts: list[I64], bases: list[int], entry: NDArray[np.uint32]) -> Blocks:
         start = np.empty((len(starts), len(self._count) + 1), np.int64)
-        for row, some in zip(start, starts, strict=True):
-            row[: len(some)] = some
-            row[len(some) :] = some[-1]
+        for row, starts_of_block in zip(start, starts, strict=True):
+            row[: len(starts_of_block)] = starts_of_block
+            row[len(starts_of_block) :] = starts_of_block[-1]
         return Blocks(np.array(bases, np.int64), np.full(len(bases), FILE, np.int32), start, entry)

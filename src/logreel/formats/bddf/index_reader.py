@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import Problem
 from logreel.formats.bddf import descriptors
-from logreel.formats.bddf.descriptors import FileDescriptor, FileIndex, Series
+from logreel.formats.bddf.descriptors import FileDescriptor, FileIndex, SeriesDeclaration
 from logreel.formats.bddf.index_builder import MAX_SERIES, SERIES_RULES, locate_payloads
 from logreel.formats.bddf.reader import Found, Reader
 from logreel.formats.bddf.records import (
@@ -53,7 +53,7 @@ class BadIndex(ValueError):
         self.missing = missing
 
 
-class Index:
+class FooterIndex:
     """The index of a file. Raises BadIndex if the file has no valid one."""
 
     def __init__(self, source: Source) -> None:
@@ -103,14 +103,14 @@ class Index:
             raise BadIndex(f"the index of series {number} is that of series {index}")
         return declared
 
-    def declaration(self, number: int) -> tuple[Series, int]:
+    def declaration(self, number: int) -> tuple[SeriesDeclaration, int]:
         """Return the declaration of a series, and the bytes of its block and of the series' index. Raises BadIndex."""
         pos, declared = self.file.offsets[number], self.declared_at(number)
         _, end = self.series_index(pos)
         descriptor_kind, content, after = self.descriptor(declared)
         if descriptor_kind != descriptors.SERIES:
             raise BadIndex(f"series {number} is not declared at {declared}")
-        series = Series.parse(content)
+        series = SeriesDeclaration.parse(content)
         if (series.index, series.identifier) != (number, self.file.identifiers[number]):
             raise BadIndex(f"another series than {number} is declared at {declared}")
         return series, end - pos + after - declared
@@ -183,13 +183,13 @@ class VerifiedIndex:
     Raises BadIndex if a declaration is not where the index states.
     """
 
-    def __init__(self, source: Source, index: Index) -> None:
+    def __init__(self, source: Source, index: FooterIndex) -> None:
         descriptor_kind, content, self._used = index.descriptor(len(MAGIC))
         if descriptor_kind != descriptors.FILE:
             raise BadIndex("the file does not begin with its descriptor")
         self._source, self._index = source, index
         self.file = FileDescriptor.parse(content)
-        self.series: list[Series] = []
+        self.series: list[SeriesDeclaration] = []
         for number in range(len(index.file.offsets)):
             series, size = index.declaration(number)
             self.series.append(series)
@@ -224,7 +224,7 @@ class VerifiedIndex:
         return min((a for a, _ in edges), default=None), max((b for _, b in edges), default=None)
 
 
-def read_by_index(source: Source, index: Index) -> Found:
+def read_by_index(source: Source, index: FooterIndex) -> Found:
     """Return the content of a file by its index. Raises BadIndex if the two disagree."""
     try:
         verified = VerifiedIndex(source, index)
@@ -256,7 +256,7 @@ class LazyIndex:
     is recorded as a problem when it is noticed.
     """
 
-    def __init__(self, source: Source, index: Index, verified: VerifiedIndex) -> None:
+    def __init__(self, source: Source, index: FooterIndex, verified: VerifiedIndex) -> None:
         self._source, self._index, self._verified = source, index, verified
         self.problems: list[Problem] = []
         self.table = Separate(self._load, len(verified.series), source.size)
@@ -275,7 +275,7 @@ class LazyIndex:
             self.problems.append(Problem("index", len(MAGIC), max(size, 0), True, text))
         return offset
 
-    def _scan(self, series: Series) -> I64:
+    def _scan(self, series: SeriesDeclaration) -> I64:
         """Return the offsets of the blocks of a series by reading the file from the front."""
         if self._scanned is None:
             self._scanned = Reader(self._source, self._index.all_offsets()).finish()
@@ -336,7 +336,7 @@ class StatedSizes(ComputedValues):
         return self.sum
 
 
-def read_in_ranges(source: Source, index: Index) -> Found | None:
+def read_in_ranges(source: Source, index: FooterIndex) -> Found | None:
     """Return the content of a remote file by its index, without its data blocks.
 
     None if data blocks are needed for it. Raises BadIndex if the index does not account for the whole file.
@@ -364,7 +364,7 @@ def read_in_ranges(source: Source, index: Index) -> Found | None:
     )
 
 
-def _fetch(source: Source, index: Index) -> None:
+def _fetch(source: Source, index: FooterIndex) -> None:
     """Fetch the indexes of all series and their declarations, each kind together. Raises BadIndex."""
     places, last = np.array(index.places, np.int64), index.ending.index
     if not len(places):
@@ -387,7 +387,9 @@ def _fetch(source: Source, index: Index) -> None:
     source.fetch(declared, declared + _DECLARATION)
 
 
-def _named_blocks(index: Index, series: list[Series]) -> tuple[NamedBlocks, list[int]] | None:
+def _named_blocks(
+    index: FooterIndex, series: list[SeriesDeclaration]
+) -> tuple[NamedBlocks, list[int]] | None:
     """Return all data blocks, and the bytes of the payloads of each series.
 
     None if only the blocks can tell. Raises BadIndex, BadWire.
@@ -424,7 +426,7 @@ def _named_blocks(index: Index, series: list[Series]) -> tuple[NamedBlocks, list
     return blocks, [total for _, _, total in stated]
 
 
-def _heads(index: Index, number: int, series: Series, time: I64) -> I64 | None:
+def _heads(index: FooterIndex, number: int, series: SeriesDeclaration, time: I64) -> I64 | None:
     """Return int64[n]: bytes of each data block of a series before its payload, as writers write them, else None."""
     n, names = len(time), len(series.names)
     numbers = np.zeros((n, names), np.int64)
@@ -446,7 +448,7 @@ class RangedBlocks:
     totals  bytes of the payloads of each series
     """
 
-    def __init__(self, source: Source, index: Index, blocks: NamedBlocks, totals: list[int]) -> None:
+    def __init__(self, source: Source, index: FooterIndex, blocks: NamedBlocks, totals: list[int]) -> None:
         self._source, self._index, self._totals = source, index, totals
         self.problems: list[Problem] = []
         self._lock = RLock()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import DefinitionError, Problem
-from logreel.formats.bddf.descriptors import PROTOBUF, MessageType
+from logreel.formats.bddf.descriptors import PROTOBUF, MessageSeriesType
 from logreel.index.block_table import MISSING_SIZE
 from logreel.index.message_index import MessageIndex
 from logreel.index.ranges import places
@@ -40,7 +40,7 @@ def with_additional_indexes(layout: Layout, names: Sequence[str]) -> Layout:
 def distinct_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]:
     """Return *names* as valid member names: not empty, all different, not in *taken*, without ``.``, ``[``, ``]``."""
     used = set(taken)
-    found = []
+    distinct = []
     for i, name in enumerate(names):
         name = label = _PATH_SEPARATORS.sub("_", name) or f"index_{i}"
         n = 1
@@ -48,8 +48,8 @@ def distinct_names(names: Iterable[str], taken: Iterable[str] = ()) -> list[str]
             n += 1
             label = f"{name}_{n}"
         used.add(label)
-        found.append(label)
-    return found
+        distinct.append(label)
+    return distinct
 
 
 def column_names(layout: Layout) -> set[str]:
@@ -105,7 +105,7 @@ class MessageDecoders:
             self._add_problem(error.text)
             return Types()
 
-    def descriptors(self, series_type: MessageType, own: bytes) -> bytes:
+    def descriptors(self, series_type: MessageSeriesType, own: bytes) -> bytes:
         """Return the FileDescriptorSet of a type: *own*, of its series, else that the user passed, or b""."""
         if series_type.content_type != PROTOBUF:
             return b""
@@ -118,7 +118,7 @@ class MessageDecoders:
         self._noted.add(self._problems, problem)
 
     def protobuf(
-        self, topic: str, series_type: MessageType, own: bytes = b""
+        self, topic: str, series_type: MessageSeriesType, own: bytes = b""
     ) -> ProtobufDecoder | WireDecoder:
         """Return the decoder of a protobuf series: fields by name if the type is described, else by number.
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import Problem
 from logreel.formats.bddf import descriptors, records
-from logreel.formats.bddf.descriptors import FileDescriptor, Series
+from logreel.formats.bddf.descriptors import FileDescriptor, SeriesDeclaration
 from logreel.formats.bddf.index_builder import (
     BAD,
     CUT,
@@ -49,7 +49,7 @@ class Found:
     """
 
     file: FileDescriptor
-    series: list[Series]
+    series: list[SeriesDeclaration]
     table: Blocks | Separate
     times: Callable[[], tuple[int | None, int | None]]
     problems: list[Problem] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Reader:
         self._hints = np.zeros(0, np.int64) if hints is None else hints
         self._builder = IndexBuilder(source.data)
         self._file: FileDescriptor | None = None
-        self._series: list[Series] = []
+        self._series: list[SeriesDeclaration] = []
         #: Channel number by the content of the declaration.
         self._channel: dict[str, int] = {}
         self._ending: EndBlock | None = None
@@ -198,7 +198,7 @@ class Reader:
             if descriptor_kind == descriptors.FILE:
                 self._file = self._file or FileDescriptor.parse(content)
             elif descriptor_kind == descriptors.SERIES:
-                self._declare(Series.parse(content), pos, head.size + 8)
+                self._declare(SeriesDeclaration.parse(content), pos, head.size + 8)
         except BadWire as error:
             if not self._is_followed(head.next, 2):
                 return self._resync(pos, str(error))
@@ -213,7 +213,7 @@ class Reader:
             return 0
         return tag >> 3
 
-    def _declare(self, series: Series, pos: int, size: int) -> None:
+    def _declare(self, series: SeriesDeclaration, pos: int, size: int) -> None:
         if series.index >= MAX_SERIES:
             self._problem(
                 "garbage",

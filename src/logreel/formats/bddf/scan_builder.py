@@ -19,15 +19,21 @@ from logreel.formats.bddf.descriptors import (
     CHECKSUM_SHA1,
     JSON,
     PROTOBUF,
-    MessageType,
+    MessageSeriesType,
     PodType,
-    Series,
+    SeriesDeclaration,
     StructType,
     own_descriptors,
     schema_in_annotations,
 )
 from logreel.formats.bddf.index_builder import SERIES_RULES
-from logreel.formats.bddf.index_reader import BadIndex, Index, read_by_index, read_in_ranges, unused_index
+from logreel.formats.bddf.index_reader import (
+    BadIndex,
+    FooterIndex,
+    read_by_index,
+    read_in_ranges,
+    unused_index,
+)
 from logreel.formats.bddf.payload_decoders import (
     AdditionalIndexDecoder,
     MessageDecoders,
@@ -69,12 +75,12 @@ EVENT_LEVELS = {
 _TEXT, _COMMENT, _EVENT = "bosdyn.api.TextMessage", "bosdyn.api.OperatorComment", "bosdyn.api.Event"
 
 
-def is_text(series_type: MessageType) -> bool:
+def is_text(series_type: MessageSeriesType) -> bool:
     """Return True if the messages of a series become text lines."""
     return series_type.content_type.startswith("text/") or series_type.name in (_TEXT, _COMMENT, _EVENT)
 
 
-def text_line(series_type: MessageType, topic: str, time: int, data: bytes) -> TextLine | None:
+def text_line(series_type: MessageSeriesType, topic: str, time: int, data: bytes) -> TextLine | None:
     """Return a message of such a series as a text line, or None if it cannot be parsed."""
     if series_type.content_type.startswith("text/"):
         return TextLine(time, None, data.decode("utf-8", "replace"), topic)
@@ -139,7 +145,7 @@ TEXT = Layout(Struct((Field("text", Rest(text=True)),)), "text")
 def find(source: Source) -> Found:
     """Return the content of a file: by its index if that accounts for the whole file, else read from the front."""
     try:
-        index = Index(source)
+        index = FooterIndex(source)
     except BadIndex as error:
         return _read_from_front(source, Reader(source), None if error.missing else str(error))
     if source.in_ranges:
@@ -269,7 +275,7 @@ class ScanBuilder:
     def _text(self) -> list[TextLine]:
         lines = []
         for number, (topic, series) in enumerate(zip(self._topics, self.found.series, strict=True)):
-            if isinstance(series.type, MessageType) and is_text(series.type):
+            if isinstance(series.type, MessageSeriesType) and is_text(series.type):
                 rows = zip(self.index.times(number).tolist(), self._payloads_of(number), strict=True)
                 lines += [text_line(series.type, topic, time, data) for time, data in rows]
         return sorted((line for line in lines if line is not None), key=lambda line: line.time)
@@ -305,10 +311,10 @@ class ScanBuilder:
             seen.setdefault(topics[-1], 0)
         return topics
 
-    def _info(self, number: int, topic: str, series: Series) -> ChannelInfo:
+    def _info(self, number: int, topic: str, series: SeriesDeclaration) -> ChannelInfo:
         if isinstance(series.type, PodType):
             schema = Schema(type_text(series.type), "bddf", describe(series, series.type))
-        elif isinstance(series.type, MessageType):
+        elif isinstance(series.type, MessageSeriesType):
             series_type = series.type
             encoding = "protobuf" if series_type.content_type == PROTOBUF else series_type.content_type
             text = schema_in_annotations(series.annotations) or "" if encoding == JSON else ""
@@ -326,13 +332,13 @@ class ScanBuilder:
         layout, decoder = partial(self._layout, number, series), partial(self._decoder, number, series)
         return ChannelInfo(topic, schema, layout, series_metadata(series), decoder)
 
-    def _payload_layout(self, number: int, series: Series) -> Layout:
+    def _payload_layout(self, number: int, series: SeriesDeclaration) -> Layout:
         series_type = series.type
         if number in self._joins:
             return self._joins[number].layout
         if isinstance(series_type, PodType):
             return block_layout(series, series_type) or RAW
-        if isinstance(series_type, MessageType):
+        if isinstance(series_type, MessageSeriesType):
             if series_type.content_type == PROTOBUF:
                 return self._protobuf_decoder(number, series_type).layout
             if (decoder := self._json_decoder(number)) is not None:
@@ -351,13 +357,13 @@ class ScanBuilder:
         numbers = [
             i
             for i, declared in enumerate(self.found.series)
-            if isinstance(declared.type, MessageType) and declared.type.name == SCHEMA
+            if isinstance(declared.type, MessageSeriesType) and declared.type.name == SCHEMA
         ]
         yield from (Signals.parse(data) for i in numbers for data in self._payloads_of(i))
 
     @cache  # noqa: B019 - lives as long as the log, whose closures hold it anyway
     def _protobuf_decoder(
-        self, number: int, series_type: MessageType
+        self, number: int, series_type: MessageSeriesType
     ) -> ProtobufDecoder | WireDecoder | SignalDecoder:
         own = own_descriptors(self.found.series[number].annotations)
         decoder = self._decoders.protobuf(self._topics[number], series_type, own)
@@ -367,26 +373,30 @@ class ScanBuilder:
     def _json_decoder(self, number: int) -> JsonDecoder | None:
         series = self.found.series[number]
         series_type, schema = series.type, schema_in_annotations(series.annotations)
-        if not isinstance(series_type, MessageType) or series_type.content_type != JSON or schema is None:
+        if (
+            not isinstance(series_type, MessageSeriesType)
+            or series_type.content_type != JSON
+            or schema is None
+        ):
             return None
         return self._decoders.json(self._topics[number], schema)
 
-    def _payload_decoder(self, number: int, series: Series) -> PayloadDecoder | None:
+    def _payload_decoder(self, number: int, series: SeriesDeclaration) -> PayloadDecoder | None:
         """Return the decoder of payloads that no Layout describes, else None."""
         series_type = series.type
-        if isinstance(series_type, MessageType) and series_type.content_type == PROTOBUF:
+        if isinstance(series_type, MessageSeriesType) and series_type.content_type == PROTOBUF:
             return self._protobuf_decoder(number, series_type)
         if isinstance(series_type, PodType) and block_layout(series, series_type) is not None:
             return PodDecoder(series_type)
         return self._json_decoder(number)
 
-    def _layout(self, number: int, series: Series) -> Layout:
+    def _layout(self, number: int, series: SeriesDeclaration) -> Layout:
         layout = self._payload_layout(number, series)
         if not series.names or number in self._joins:
             return layout
         return with_additional_indexes(layout, distinct_names(series.names, column_names(layout)))
 
-    def _decoder(self, number: int, series: Series) -> PayloadDecoder | None:
+    def _decoder(self, number: int, series: SeriesDeclaration) -> PayloadDecoder | None:
         decoder = self._payload_decoder(number, series)
         if not series.names or number in self._joins:
             return decoder
@@ -395,7 +405,7 @@ class ScanBuilder:
         return AdditionalIndexDecoder(number, names, decoder or LayoutDecoder(layout))
 
 
-def topic_of(series: Series) -> str:
+def topic_of(series: SeriesDeclaration) -> str:
     """Return the topic of a series: its ``bosdyn:channel``, or the values of its spec in the order of their keys."""
     spec = series.identifier.spec
     name = spec.get("bosdyn:channel") or "/".join(spec[key] for key in sorted(spec) if spec[key])
@@ -404,7 +414,7 @@ def topic_of(series: Series) -> str:
     return f"_{name}" if name.startswith("~") else name
 
 
-def series_metadata(series: Series) -> Mapping[str, Any]:
+def series_metadata(series: SeriesDeclaration) -> Mapping[str, Any]:
     """Return the metadata of a channel: the content of the declaration of its series."""
     metadata: dict[str, Any] = {
         "series_type": series.identifier.type,
@@ -412,7 +422,7 @@ def series_metadata(series: Series) -> Mapping[str, Any]:
         "hash": f"{series.hash:016x}",
     }
     series_type = series.type
-    if isinstance(series_type, MessageType):
+    if isinstance(series_type, MessageSeriesType):
         metadata |= {
             "content_type": series_type.content_type,
             "type_name": series_type.name,

@@ -22,9 +22,9 @@ from logreel.formats.bddf.descriptors import (
     POD_TYPES,
     PROTOBUF,
     Identifier,
-    MessageType,
+    MessageSeriesType,
     PodType,
-    Series,
+    SeriesDeclaration,
     StructType,
     own_descriptors,
     schema_in_annotations,
@@ -49,7 +49,7 @@ from logreel.write.schema_maker import Abilities, PayloadSplitter, SchemaMaker, 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.schemas.protobuf.describe import Message
+    from logreel.schemas.protobuf.describe import ProtoMessage
     from logreel.schemas.protobuf.types import Types
 
 
@@ -71,7 +71,7 @@ class InputLayout:
     Raises DefinitionError for a struct, which is joined from its members.
     """
 
-    def __init__(self, series: Series, find: Find) -> None:
+    def __init__(self, series: SeriesDeclaration, find: Find) -> None:
         self._content, self._serialize = _content_layout(series, find)
         self.fields = column_names(self._content)
         names = distinct_names(series.names, self.fields)
@@ -108,14 +108,14 @@ class InputLayout:
         return Payloads(values, np.cumsum(size) - size, size, side_columns if self._k else None)
 
 
-def _content_layout(series: Series, find: Find) -> tuple[Layout, Serialize | None]:
+def _content_layout(series: SeriesDeclaration, find: Find) -> tuple[Layout, Serialize | None]:
     """Return the Layout of the content, and the function that encodes it; None: its bytes are the payload."""
     series_type = series.type
     if isinstance(series_type, StructType):
         raise DefinitionError("a struct is joined from its members: write those")
     if isinstance(series_type, PodType):
         return block_layout(series, series_type) or RAW, None
-    if not isinstance(series_type, MessageType):
+    if not isinstance(series_type, MessageSeriesType):
         return RAW, None
     schema = schema_in_annotations(series.annotations)
     if series_type.content_type == JSON and schema is not None:
@@ -180,16 +180,16 @@ def _text_columns(lines: TextColumns) -> dict[str, Any]:
 def _text_payloads(table: pa.Table) -> Payloads:
     """Return messages of the type TextMessage."""
     from logreel.schemas.protobuf.columns import encode, texts
-    from logreel.schemas.protobuf.describe import Field, Message
+    from logreel.schemas.protobuf.describe import ProtoField, ProtoMessage
 
-    fields = (Field(name, n, field_type) for n, (name, field_type) in enumerate(_TEXT_KINDS.items(), 1))
+    fields = (ProtoField(name, n, field_type) for n, (name, field_type) in enumerate(_TEXT_KINDS.items(), 1))
     values = dict[str, Any]()
     for name, field_type in _TEXT_KINDS.items():
         column = table.column(name)
         values[name] = (
             texts(list(map(str, column.to_pylist()))) if field_type == "string" else np.asarray(column)
         )
-    data, start = encode(Message(TEXT_MESSAGE, tuple(fields)), values, len(table))
+    data, start = encode(ProtoMessage(TEXT_MESSAGE, tuple(fields)), values, len(table))
     return Payloads(data, start[:-1], np.diff(start))
 
 
@@ -204,13 +204,13 @@ class BddfSchemaMaker(SchemaMaker):
 
     def __init__(self, title: str, definitions: Iterable[str | os.PathLike[str]]) -> None:
         super().__init__(title)
-        self.series: list[Series] = []
+        self.series: list[SeriesDeclaration] = []
         self.signals: list[Signals] = []
         self._input_layouts: dict[int, InputLayout] = {}
         self._definitions = tuple(definitions)
         self._types: Types | None = None
         #: Types made for messages that are encoded from columns, with their Layouts, by definition.
-        self._made: dict[bytes, tuple[Message, Layout]] = {}
+        self._made: dict[bytes, tuple[ProtoMessage, Layout]] = {}
 
     def schema_from_layout(self, topic: str, layout: Layout, name: str = "") -> Schema:
         """Return a POD type if each record is one number named ``value``, else JSON with a JSON Schema."""
@@ -285,9 +285,9 @@ class BddfSchemaMaker(SchemaMaker):
         return self._types.find(name)
 
 
-def is_message(series: Series, name: str) -> bool:
+def is_message(series: SeriesDeclaration, name: str) -> bool:
     """Return whether messages of *series* are of the message type called *name*."""
-    return isinstance(series.type, MessageType) and series.type.name == name
+    return isinstance(series.type, MessageSeriesType) and series.type.name == name
 
 
 CHANNEL = "bosdyn:channel"
@@ -298,14 +298,14 @@ _MIME = re.compile(r"[\w.+-]+/[\w.+-]+(\s*;.*)?", re.ASCII)
 _HASH = re.compile(r"[0-9a-f]{16}")
 
 
-def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Series:
+def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> SeriesDeclaration:
     """Return the declaration of a channel, without a series number; hashes of struct members are from *metadata*.
 
     Raises DefinitionError or UsageError for a channel that a file cannot hold.
     """
     if not topic or topic.startswith("~"):
         raise UsageError(f"{topic!r} cannot be the topic of a series: it must not be empty or begin with '~'")
-    series = Series(
+    series = SeriesDeclaration(
         identifier=Identifier(
             str(metadata.get("series_type", CHANNEL)),
             _text_dict(metadata.get("spec", {CHANNEL: topic}), "spec"),
@@ -357,7 +357,7 @@ def check_descriptor(encode: Callable[[], bytes], what: str) -> None:
         )
 
 
-def with_topic(series: Series, topic: str) -> Series:
+def with_topic(series: SeriesDeclaration, topic: str) -> SeriesDeclaration:
     """Return *series* with a spec that readers show as *topic*; suffixes such as ``[1]`` are added by readers."""
     name = topic_of(series)
     if re.fullmatch(re.escape(name) + r"(\[\d+\])*", topic):
@@ -374,7 +374,7 @@ def _text_dict(texts: object, what: str) -> dict[str, str]:
 
 def _type(
     topic: str, schema: Schema, metadata: Mapping[str, Any]
-) -> MessageType | PodType | StructType | None:
+) -> MessageSeriesType | PodType | StructType | None:
     if schema.encoding == "bddf":
         return _bddf_type(topic, schema, metadata)
     content = PROTOBUF if schema.encoding == "protobuf" else schema.encoding
@@ -383,7 +383,7 @@ def _type(
         raise DefinitionError(f"channel {topic!r} of a BDDF file {text}")
     # A series without a type name is shown under its content type.
     name = str(metadata.get("type_name", "")) if schema.name == content else schema.name
-    return MessageType(content, name, bool(metadata.get("is_metadata")))
+    return MessageSeriesType(content, name, bool(metadata.get("is_metadata")))
 
 
 def _bddf_type(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> PodType | StructType | None:
@@ -412,7 +412,7 @@ def _members(topic: str, hashes: object) -> dict[str, int]:
     return {str(name): int(str(value), 16) for name, value in hashes.items()}
 
 
-def identity(series: Series) -> Hashable:
+def identity(series: SeriesDeclaration) -> Hashable:
     """Return a key that is equal for series that readers treat as one."""
     series_type = series.type
     parts: Hashable = (
@@ -428,7 +428,7 @@ class MemberHashes:
     def __init__(self) -> None:
         self._new: dict[str, str] = {}
 
-    def add(self, series: Series, metadata: Mapping[str, Any]) -> None:
+    def add(self, series: SeriesDeclaration, metadata: Mapping[str, Any]) -> None:
         """Add a declared series; ``hash`` in its *metadata* is the hash that it has in the source."""
         new = f"{series.hash:016x}"
         self._new.setdefault(topic_of(series), new)

@@ -38,52 +38,55 @@ class Signals:
     def parse(cls, data: bytes) -> Signals | None:
         """Parse a SignalSchema; return None if it is invalid, empty, or has a variable of an unknown type."""
         name = ""
-        found: list[tuple[str, str, bool]] = []
+        variables: list[tuple[str, str, bool]] = []
         try:
             for item in items(data):
                 if item.number == 2:
                     name = item.text
                 elif item.number == 1:
-                    variable, kind, is_time = f"signal_{len(found)}", 0, False
+                    variable, scalar, is_time = f"signal_{len(variables)}", 0, False
                     for part in items(item.bytes):
                         if part.number == 1:
                             variable = part.text
                         elif part.number == 2:
-                            kind = part.integer
+                            scalar = part.integer
                         elif part.number == 3:
                             is_time = bool(part.integer)
-                    if not 0 < kind < len(POD_TYPES):
+                    if not 0 < scalar < len(POD_TYPES):
                         return None
-                    found.append((variable, POD_TYPES[kind], is_time))
+                    variables.append((variable, POD_TYPES[scalar], is_time))
         except BadWire:
             return None
-        names = distinct_names(variable for variable, _, _ in found)
-        renamed = tuple((name, kind, is_time) for name, (_, kind, is_time) in zip(names, found, strict=True))
-        return cls(name or "signals", renamed) if found else None
+        names = distinct_names(variable for variable, _, _ in variables)
+        renamed = tuple(
+            (name, scalar, is_time) for name, (_, scalar, is_time) in zip(names, variables, strict=True)
+        )
+        return cls(name or "signals", renamed) if variables else None
 
     @property
     def size(self) -> int:
         """Bytes of the packed values of one tick."""
-        return sum(SCALARS[kind][1] for _, kind, _ in self.variables)
+        return sum(SCALARS[scalar][1] for _, scalar, _ in self.variables)
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """NumPy dtype of the packed values of one tick."""
-        return np.dtype([(name, SCALARS[kind][0]) for name, kind, _ in self.variables])
+        return np.dtype([(name, SCALARS[scalar][0]) for name, scalar, _ in self.variables])
 
     @property
     def node(self) -> Struct:
         """Layout node of the values, one member per variable; times are in ns."""
         return Struct(
             tuple(
-                Field(name, Scalar(kind), "ns" if is_time else "") for name, kind, is_time in self.variables
+                Field(name, Scalar(scalar), "ns" if is_time else "")
+                for name, scalar, is_time in self.variables
             )
         )
 
 
-def distinct_sizes(found: Iterable[Signals | None]) -> list[Signals]:
+def distinct_sizes(signals: Iterable[Signals | None]) -> list[Signals]:
     """Return the schemas whose size no other schema has: the size is all that links a tick to its schema."""
-    known = list(dict.fromkeys(s for s in found if s is not None))
+    known = list(dict.fromkeys(s for s in signals if s is not None))
     sizes = [s.size for s in known]
     return [s for s in known if sizes.count(s.size) == 1]
 
@@ -117,13 +120,13 @@ class SignalDecoder:
 
     def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
         """See PayloadDecoder."""
-        found = self._base.decode_message(index, data, row)
+        message = self._base.decode_message(index, data, row)
         values = _values(bytes(data))
         for name, schema in self._schemas.items():
             if len(values) == schema.size:
                 row_values = np.frombuffer(values, schema.dtype)[0].tolist()
-                found[name] = dict(zip((v for v, _, _ in schema.variables), row_values, strict=True))
-        return found
+                message[name] = dict(zip((v for v, _, _ in schema.variables), row_values, strict=True))
+        return message
 
 
 def _values(data: bytes) -> bytes:
@@ -140,9 +143,9 @@ def _column(field: Field, schema: Signals, values: list[bytes]) -> Any:
 
     fits = [len(value) == schema.size for value in values]
     table = np.frombuffer(b"".join(v for v, fit in zip(values, fits, strict=True) if fit), schema.dtype)
-    kind = arrow_field(field).type
+    arrow_type = arrow_field(field).type
     at = np.cumsum(fits) - 1
     take = pa.array(np.maximum(at, 0), mask=~np.array(fits, bool))
-    parts = [pa.array(np.ascontiguousarray(table[f.name])) for f in kind]
-    whole = pa.StructArray.from_arrays(parts, fields=list(kind))
-    return whole.take(take) if len(whole) else pa.nulls(len(values), kind)
+    parts = [pa.array(np.ascontiguousarray(table[f.name])) for f in arrow_type]
+    structs = pa.StructArray.from_arrays(parts, fields=list(arrow_type))
+    return structs.take(take) if len(structs) else pa.nulls(len(values), arrow_type)

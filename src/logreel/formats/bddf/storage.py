@@ -25,24 +25,24 @@ def _records(data: Buffer, at: int, end: int) -> Iterator[StoredRecord]:
         at = 4
     while end - at >= 8:
         word = int.from_bytes(data[at : at + 8].tobytes(), "little")
-        kind, size = word >> 56, word & (1 << 56) - 1
-        whole = END_BYTES if kind == END else size + (12 if kind == DATA else 8)
-        if whole > end - at:
+        block_type, size = word >> 56, word & (1 << 56) - 1
+        record_size = END_BYTES if block_type == END else size + (12 if block_type == DATA else 8)
+        if record_size > end - at:
             return
         what = "other blocks"
-        if kind == DATA:
+        if block_type == DATA:
             what = storage.UNASSIGNED
-        elif kind == END:
+        elif block_type == END:
             what = storage.INDEX
-        elif kind == DESCRIPTOR and size:
+        elif block_type == DESCRIPTOR and size:
             what = KINDS.get(int(data[at + 8]), what)
-        yield StoredRecord(what, whole)
-        at += whole
+        yield StoredRecord(what, record_size)
+        at += record_size
 
 
 def _heads(data: Buffer, start: I64, size: I64) -> I64:
     """Return int64[n]: bytes of each data block before its payload; 0 where no block begins."""
-    found = np.zeros(len(start), np.int64)
+    sizes = np.zeros(len(start), np.int64)
     left = np.arange(len(start))
     for n in range(_LONGEST):
         if not len(left):
@@ -53,9 +53,9 @@ def _heads(data: Buffer, start: I64, size: I64) -> I64:
         words, lengths = head[:, :8].copy().view("<u8")[:, 0], head[:, 8:].copy().view("<u4")[:, 0]
         # The kind of a data block is 0, so the word is the size.
         fits[fits] = (words == (size[left][fits] + n).astype(np.uint64)) & (lengths == n)
-        found[left[fits]] = n + 12
+        sizes[left[fits]] = n + 12
         left = left[~fits]
-    return found
+    return sizes
 
 
 STORAGE = Storage(_heads, _records)

@@ -12,7 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DamagedError, DefinitionError, Problem
-from logreel.formats.bddf.descriptors import MAX_DIMENSIONS, MessageType, PodType, Series, StructType
+from logreel.formats.bddf.descriptors import (
+    MAX_DIMENSIONS,
+    MessageSeriesType,
+    PodType,
+    SeriesDeclaration,
+    StructType,
+)
 from logreel.formats.bddf.index_builder import locate_payloads
 from logreel.formats.bddf.payload_decoders import distinct_names
 from logreel.index.gather import gather_bytes
@@ -61,7 +67,7 @@ def type_text(pod: PodType) -> str:
     return (pod.type or "unknown") + "".join(f"[{n}]" for n in pod.dimension)
 
 
-def describe(series: Series, pod: PodType) -> str:
+def describe(series: SeriesDeclaration, pod: PodType) -> str:
     """Return the schema text of a channel of plain values: its type and unit, and the meaning of its times."""
     unit = series.annotations.get("units")
     shown = type_text(pod) + (f" in {unit}" if unit else "")
@@ -71,7 +77,7 @@ def describe(series: Series, pod: PodType) -> str:
     )
 
 
-def block_layout(series: Series, pod: PodType) -> Layout | None:
+def block_layout(series: SeriesDeclaration, pod: PodType) -> Layout | None:
     """Return the Layout of a data block, one record (sample number, value) per sample; None: it is shown as bytes."""
     node = sample_node(pod)
     if node is None:
@@ -221,7 +227,11 @@ class StructJoin:
     """
 
     def __init__(
-        self, series: Series, all_series: Sequence[Series], index: MessageIndex, problems: list[Problem]
+        self,
+        series: SeriesDeclaration,
+        all_series: Sequence[SeriesDeclaration],
+        index: MessageIndex,
+        problems: list[Problem],
     ) -> None:
         self._all_series, self._index, self._problems = all_series, index, problems
         self._noted = Noted()
@@ -237,7 +247,7 @@ class StructJoin:
         self._noted.add(self._problems, problem)
 
     def _members(
-        self, series: Series, above: tuple[int, ...], taken: Sequence[str] = ()
+        self, series: SeriesDeclaration, above: tuple[int, ...], taken: Sequence[str] = ()
     ) -> tuple[list[Field], list[Leaf]]:
         """Return the fields of a struct, and the leaves below them in the same order.
 
@@ -271,7 +281,7 @@ class StructJoin:
         match series.type:
             case PodType() as pod if (node := sample_node(pod)) is not None:
                 return node, [(channel, sample_size(pod))]
-            case MessageType():
+            case MessageSeriesType():
                 return Bytes(), [(channel, None)]
             case StructType():
                 fields, leaves = self._members(series, (*above, series.hash))

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from logreel.errors import Finding, Problem
 from logreel.formats.bddf import descriptors
-from logreel.formats.bddf.descriptors import FileDescriptor, Series
+from logreel.formats.bddf.descriptors import FileDescriptor, SeriesDeclaration
 from logreel.formats.bddf.index_builder import SERIES_RULES
-from logreel.formats.bddf.index_reader import BadIndex, Index
+from logreel.formats.bddf.index_reader import BadIndex, FooterIndex
 from logreel.formats.bddf.reader import Found
 from logreel.formats.bddf.records import (
     DIGEST_AT,
@@ -98,7 +98,7 @@ def _file_descriptor(source: Source, content: Found) -> Iterator[Finding]:
 def _series(source: Source, content: Found) -> Iterator[Finding]:
     """Yield ``hash`` for hashes that are not those of their identifiers, ``index`` for other wrong numbers."""
     try:
-        index = Index(source)
+        index = FooterIndex(source)
     except BadIndex:
         index = None
     known = {declared.identifier.hash for declared in content.series}
@@ -120,7 +120,7 @@ def _series(source: Source, content: Found) -> Iterator[Finding]:
         yield from _indexed_numbers(source, content, index)
 
 
-def _additional(source: Source, content: Found, number: int, series: Series) -> Iterator[Finding]:
+def _additional(source: Source, content: Found, number: int, series: SeriesDeclaration) -> Iterator[Finding]:
     """Yield ``numbers`` for blocks with more or fewer additional indexes than their series has names."""
     wrong = [at for at in _blocks(source, content, number) if len(_numbers(source, at)) != len(series.names)]
     if wrong:
@@ -128,7 +128,7 @@ def _additional(source: Source, content: Found, number: int, series: Series) -> 
         yield Finding("numbers", "warn", wrong[0], 0, f"{text} that it declares", count=len(wrong))
 
 
-def _indexed_numbers(source: Source, content: Found, index: Index) -> Iterator[Finding]:
+def _indexed_numbers(source: Source, content: Found, index: FooterIndex) -> Iterator[Finding]:
     """Yield ``index`` for hashes and additional indexes in the index that are not those of series and blocks."""
     for series in content.series:
         if series.index >= len(index.file.offsets):

@@ -20,7 +20,7 @@ from logreel.formats.bddf.descriptors import (
     JSON,
     FileDescriptor,
     FileIndex,
-    Series,
+    SeriesDeclaration,
     StructType,
 )
 from logreel.formats.bddf.encode_blocks import file_index
@@ -63,7 +63,7 @@ class NonDataBlock:
 
     header: Header
     kind: int
-    series: Series | None = None
+    series: SeriesDeclaration | None = None
 
 
 def non_data_blocks(
@@ -103,7 +103,7 @@ def parse_non_data_block(source: Source, head: Header) -> NonDataBlock:
         return NonDataBlock(head, descriptors.SERIES_INDEX)
     try:
         field, content = read_descriptor(source, head.pos, source.size)
-        series = Series.parse(content) if field == descriptors.SERIES else None
+        series = SeriesDeclaration.parse(content) if field == descriptors.SERIES else None
     except BadWire as error:
         raise UnexpectedBlock(str(error)) from None
     return NonDataBlock(head, field, series)
@@ -116,7 +116,7 @@ KEPT = 16 << 20
 _NO_OUTPUT = np.zeros(0, np.uint8)
 Pieces = Iterator[bytes | memoryview]
 #: Series, offset of its declaration, bytes of its entries, bytes of its payloads, and the entries.
-SeriesEntries = tuple[Series, int, int, int, Iterable[bytes | memoryview]]
+SeriesEntries = tuple[SeriesDeclaration, int, int, int, Iterable[bytes | memoryview]]
 #: Passes all bytes of the file before an offset to a function once more: ``Appender.again``.
 Again = Callable[[Callable[[bytes], None], int], None]
 
@@ -126,7 +126,7 @@ class IndexFromFile:
 
     def __init__(self, source: Source) -> None:
         self._data = source.data
-        self._series: list[tuple[Series, int]] = []
+        self._series: list[tuple[SeriesDeclaration, int]] = []
         builder = IndexBuilder(source.data)
         try:
             for block in non_data_blocks(source, builder):
@@ -157,7 +157,7 @@ class _EntryBuilder:
     """Encodes the entries of all data blocks; *follow* gets the bytes of the file in pieces of any size."""
 
     def __init__(self) -> None:
-        self.series: list[tuple[Series, int]] = []
+        self.series: list[tuple[SeriesDeclaration, int]] = []
         #: Bytes of a block that is not complete yet, and their offset in the file.
         self._rest, self._at = b"", 0
 
@@ -395,7 +395,7 @@ class BddfWriter(FormatWriter):
         self._add(numbered, metadata, is_struct)
         self._put(encode_blocks.series_descriptor(numbered))
 
-    def _add(self, series: Series, metadata: Mapping[str, Any], is_struct: bool) -> None:
+    def _add(self, series: SeriesDeclaration, metadata: Mapping[str, Any], is_struct: bool) -> None:
         """Add the next channel, whose series is declared in the file."""
         self._known.add(identity(series))
         self._hashes.add(series, metadata)
@@ -407,7 +407,12 @@ class BddfWriter(FormatWriter):
         self._is_struct.append(is_struct)
 
     def continue_series(
-        self, topic: str, schema: Schema, series: Series, metadata: Mapping[str, Any], is_struct: bool
+        self,
+        topic: str,
+        schema: Schema,
+        series: SeriesDeclaration,
+        metadata: Mapping[str, Any],
+        is_struct: bool,
     ) -> None:
         """Add a channel of the file that is continued; *is_struct*: its messages are joined from other series."""
         self._add(series, metadata, is_struct)

@@ -13,7 +13,7 @@ from logreel.formats.carla.reader import Found
 from logreel.formats.carla.records import FRAME_START
 from logreel.index.gather import Want, gather
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import ChannelRules, FieldAt, Rule, Storage, StoredValues
+from logreel.index.rules import ChannelRules, FieldAt, IndexAccess, Rule, StoredValues
 from logreel.io.arrays import I64
 from logreel.io.chunks import FILE, Chunks
 from logreel.io.source import Source
@@ -98,8 +98,8 @@ class Frames:
         if channel not in self._rows:
             at, start = self.index.offsets(channel), self.start
             one_each = len(at) == len(start) and (at >= start).all() and (at[:-1] < start[1:]).all()
-            found = np.arange(len(at)) if one_each else start.searchsorted(at, side="right") - 1
-            self._rows[channel] = found.astype(np.int64)
+            rows = np.arange(len(at)) if one_each else start.searchsorted(at, side="right") - 1
+            self._rows[channel] = rows.astype(np.int64)
         return self._rows[channel]
 
     def rows_at(self, channel: int, rows: I64 | slice) -> I64:
@@ -112,8 +112,8 @@ class Frames:
     def _of_frames(self, name: str, frame: I64) -> NDArray[Any]:
         """Return ``number`` or ``elapsed`` of some frames, at the cost of these."""
         if "_columns" in self.__dict__ or 4 * len(frame) > len(self.start):
-            found: NDArray[Any] = getattr(self, name)[frame]
-            return found
+            values: NDArray[Any] = getattr(self, name)[frame]
+            return values
         skip = {"number": 0, "elapsed": 16}[name]
         raw = FieldAt(skip, 8).read(self.index.chunks[FILE], self.start[frame])
         return raw.view(np.uint64 if name == "number" else np.float64)
@@ -141,7 +141,7 @@ class FrameTimes(Rule):
     def __init__(self, frames: Frames, channel: int) -> None:
         self._frames, self._channel = frames, channel
 
-    def values(self, index: Storage, channel: int, rows: I64 | None = None) -> I64:
+    def values(self, index: IndexAccess, channel: int, rows: I64 | None = None) -> I64:
         """Return the times of all messages, or of those at *rows*."""
         return self._frames.times(self._channel, slice(None) if rows is None else rows)
 

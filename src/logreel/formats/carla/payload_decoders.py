@@ -35,10 +35,10 @@ class PacketDecoder(SideColumnsDecoder):
         """See WholeChannelDecoder; packets without records are skipped."""
         if not explode or not isinstance(layout.root, Sequence):
             return None
-        (piece,) = payload_ranges(index, channel, slice(None))
-        full = np.flatnonzero(piece.size > layout.root.width)
+        (payloads,) = payload_ranges(index, channel, slice(None))
+        full = np.flatnonzero(payloads.size > layout.root.width)
         got = self.decode_batch(
-            index, layout, PayloadRange(piece.data, piece.offset[full], piece.size[full]), full
+            index, layout, PayloadRange(payloads.data, payloads.offset[full], payloads.size[full]), full
         )
         if got.bad or len(got.leftover):
             return None

@@ -19,10 +19,10 @@ def _records(data: Buffer, at: int, end: int) -> Iterator[StoredRecord]:
         yield StoredRecord(storage.FILE_HEADER, header.size)
         at = header.size
     while end - at >= HEAD:
-        kind, size = int(data[at]), int.from_bytes(data[at + 1 : at + HEAD].tobytes(), "little")
-        if at + HEAD + size > end or (kind != FRAME_END and kind not in TOPICS):
+        packet_type, size = int(data[at]), int.from_bytes(data[at + 1 : at + HEAD].tobytes(), "little")
+        if at + HEAD + size > end or (packet_type != FRAME_END and packet_type not in TOPICS):
             return
-        yield StoredRecord("ends of frames" if kind == FRAME_END else storage.UNASSIGNED, HEAD + size)
+        yield StoredRecord("ends of frames" if packet_type == FRAME_END else storage.UNASSIGNED, HEAD + size)
         at += HEAD + size
 
 

@@ -34,12 +34,16 @@ class KoblenzCatalogue:
 
     def names(self) -> Collection[str]:
         """Return the names of all types."""
-        return {kind.name for kind in registered_types().values()}
+        return {message_type.name for message_type in registered_types().values()}
 
     def versions(self, name: str) -> list[Entry]:
         """Return the described versions of a class."""
-        kind = registered_types().get(type_id(name))
-        return [_entry(one) for one in (kind, *kind.later)] if kind is not None and kind.name == name else []
+        message_type = registered_types().get(type_id(name))
+        return (
+            [_entry(version) for version in (message_type, *message_type.later)]
+            if message_type is not None and message_type.name == name
+            else []
+        )
 
     def with_version(self, version: str) -> list[Entry]:
         """Return nothing: versions are no checksums."""
@@ -51,13 +55,13 @@ class KoblenzCatalogue:
         taken = registered_types()
         for file in files:
             try:
-                kind = _read(file)
-                other = taken.get(kind.id)
-                if other is not None and other.name != kind.name:
-                    text = f"{kind.name} has the id of {other.name} (0x{kind.id:08X})"
+                message_type = _read(file)
+                other = taken.get(message_type.id)
+                if other is not None and other.name != message_type.name:
+                    text = f"{message_type.name} has the id of {other.name} (0x{message_type.id:08X})"
                     raise DefinitionError(text, path=str(file))
-                taken.setdefault(kind.id, kind)
-                yield NewEntry(kind.name, str(kind.version), text_of(kind.layout))
+                taken.setdefault(message_type.id, message_type)
+                yield NewEntry(message_type.name, str(message_type.version), text_of(message_type.layout))
             except DefinitionError as error:
                 yield error
 
@@ -76,18 +80,25 @@ def _read(file: Path) -> MessageType:
     return message_type(match[1], int(match[2] or USUAL_VERSION), raw.decode("utf-8", "replace"))
 
 
-def _entry(kind: MessageType) -> Entry:
+def _entry(message_type: MessageType) -> Entry:
     path, source = None, "logreel.formats.koblenz.register_type"
-    if kind in KNOWN:
+    if message_type in KNOWN:
         source = _DESCRIPTION
     else:
-        for file in data_folder.files(LANGUAGE, kind.name):
-            if file.stem == str(kind.version):
+        for file in data_folder.files(LANGUAGE, message_type.name):
+            if file.stem == str(message_type.version):
                 try:
                     path, source = file, data_folder.read(file)[0].get("source", "")
                 except (OSError, LogError):
                     continue
-    return Entry(LANGUAGE, kind.name, str(kind.version), source, path, lambda: text_of(kind.layout))
+    return Entry(
+        LANGUAGE,
+        message_type.name,
+        str(message_type.version),
+        source,
+        path,
+        lambda: text_of(message_type.layout),
+    )
 
 
 CATALOGUE = KoblenzCatalogue()

@@ -111,7 +111,7 @@ def utc_offset(index: MessageIndex, channel: int) -> int | None:
     rows = gather_bytes(index.chunks[FILE], offset, _FIX.itemsize).view(_FIX)[:, 0]
     valid = (rows["warning"] == 0) & (rows["quality"] > 0)
     times = index.times(channel)
-    found = [
+    offsets = [
         utc - int(times[i])
         for i in np.flatnonzero(valid).tolist()
         if (
@@ -120,7 +120,7 @@ def utc_offset(index: MessageIndex, channel: int) -> int | None:
             )
         )
     ]
-    return median_low(found) if found else None
+    return median_low(offsets) if offsets else None
 
 
 def _utc(year: int, month: int, day: int, hour: int, minute: int, second: int) -> int | None:

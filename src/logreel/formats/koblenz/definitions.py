@@ -216,7 +216,7 @@ _LASER = MessageType(
 )
 
 KNOWN = (_OBD, _GPS, _IMAGE, _POSE, _VELODYNE, _LASER)
-_registered: dict[int, MessageType] = {kind.id: kind for kind in KNOWN}
+_registered: dict[int, MessageType] = {message_type.id: message_type for message_type in KNOWN}
 
 
 def registered_types() -> dict[int, MessageType]:
@@ -265,7 +265,7 @@ def message_type(name: str, version: int, text: str) -> MessageType:
 
 
 _UNIT = re.compile(r"^\s*\S+\s+(\w+)\s*#[^\n\[]*\[([^\]\n]*)\]", re.MULTILINE)
-_NODES: dict[str, Node] = {**{kind: Scalar(kind) for kind in SCALARS if kind != "bool"}, "bool": Scalar("uint32"),
+_NODES: dict[str, Node] = {**{name: Scalar(name) for name in SCALARS if name != "bool"}, "bool": Scalar("uint32"),
                            "string": String()}  # fmt: skip
 
 

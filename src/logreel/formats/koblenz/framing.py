@@ -238,7 +238,7 @@ def search(framings: Sequence[Framing], pos: int, last: int) -> tuple[int, int]:
             is_possible &= part[byte : byte + count] == 0
         places = pos + np.flatnonzero(is_possible)
         hits = [(framing.first_message_of(places), i) for i, framing in enumerate(framings) if len(places)]
-        hits = [one for one in hits if one[0] >= 0]
+        hits = [hit for hit in hits if hit[0] >= 0]
         if hits:
             return min(hits)
         pos += count

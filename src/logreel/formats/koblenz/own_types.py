@@ -46,13 +46,13 @@ def pack_types(types: Iterable[MessageType], declared: Collection[int]) -> bytes
     """
     rows = [
         {
-            "name": one.name,
-            "version": one.version,
-            "fields": json.loads(one.definition),
-            "original": one.original,
-            **({"channel": True} if one.id in declared else {}),
+            "name": message_type.name,
+            "version": message_type.version,
+            "fields": json.loads(message_type.definition),
+            "original": message_type.original,
+            **({"channel": True} if message_type.id in declared else {}),
         }
-        for one in types
+        for message_type in types
     ]
     if not rows:
         return b""
@@ -72,27 +72,27 @@ def read_types(source: Source) -> dict[int, MessageType]:
     text = source.read(source.size - foot - size, size)
     try:
         rows = json.loads(text[len(_BEGIN) :]) if text.startswith(_BEGIN) else []
-        found = [_type(row) for row in rows[:MAX_TYPES]]
+        described = [_type(row) for row in rows[:MAX_TYPES]]
     except (ValueError, TypeError, KeyError, RecursionError, DefinitionError):
         return {}
     taken = registered_types()
-    return {one.id: one for one in found if one.id not in taken}
+    return {message_type.id: message_type for message_type in described if message_type.id not in taken}
 
 
 def _type(row: Mapping[str, Any]) -> MessageType:
     name, version, original = row["name"], row["version"], row.get("original", "")
     if not isinstance(name, str) or not isinstance(version, int) or not isinstance(original, str):
         raise ValueError("a type has a name, a version and fields")
-    found = described_type(name, json.dumps(row["fields"], separators=(",", ":")), version, original)
-    return replace(found, declared=row.get("channel") is True)
+    message_type = described_type(name, json.dumps(row["fields"], separators=(",", ":")), version, original)
+    return replace(message_type, declared=row.get("channel") is True)
 
 
 def described_type(name: str, definition: str, version: int, original: str = "") -> MessageType:
     """Return the type with the fields that *definition* describes; raises DefinitionError for an invalid one."""
-    found = MessageType(name, layout_of(definition), version, definition=definition, original=original)
-    if not name or not 0 < found.id < 1 << ID_BITS or not 0 <= version < 1 << 16:
+    message_type = MessageType(name, layout_of(definition), version, definition=definition, original=original)
+    if not name or not 0 < message_type.id < 1 << ID_BITS or not 0 <= version < 1 << 16:
         raise DefinitionError(f"{name!r:.60} cannot be the name of a message type")
-    return found
+    return message_type
 
 
 def class_name(topic: str, taken: Collection[int]) -> str:
@@ -100,11 +100,11 @@ def class_name(topic: str, taken: Collection[int]) -> str:
     words = "".join(word[0].upper() + word[1:] for word in _WORD.findall(topic)) or "Message"
     # Ids are sums of letters, so names must not be long.
     words = words[:200]
-    found, n = f"{words}M", 1
-    while type_id(found) in taken:
+    unique, n = f"{words}M", 1
+    while type_id(unique) in taken:
         n += 1
-        found = f"{words}{n}M"
-    return found
+        unique = f"{words}{n}M"
+    return unique
 
 
 def definition_of(layout: Layout) -> str:
@@ -155,7 +155,7 @@ def _node(value: Any, depth: int) -> Node:
         return FixedArray(_node(value["array"], depth + 1), count)
     if "list" in value:
         return Sequence(_node(value["list"], depth + 1))
-    fields = [Field(str(name), _node(one, depth + 1), str(unit)) for name, one, unit in value["fields"]]
+    fields = [Field(str(name), _node(member, depth + 1), str(unit)) for name, member, unit in value["fields"]]
     if len({f.name for f in fields}) < len(fields):
         raise ValueError("two fields have one name")
     return Struct(tuple(fields))

@@ -96,19 +96,19 @@ def _detect_framing(source: Source, begin: int, named: list[int]) -> tuple[Frami
     places = frozenset(named)
     tables: list[list[Framing]] = []
     for mark in MARKS:
-        some = [Framing(source, size_reading, mark, places) for size_reading in SIZE_READINGS]
-        tables.append(some)
+        framings = [Framing(source, size_reading, mark, places) for size_reading in SIZE_READINGS]
+        tables.append(framings)
         for first in (begin, *named[:TRIED]):
-            best = max(some, key=lambda framing: _evidence(framing, first))
+            best = max(framings, key=lambda framing: _evidence(framing, first))
             if _evidence(best, first) and (best.mark == VALID_MARK or _prevails(best, first)):
                 # Messages before the first one that the index names may be sound, too.
                 sound = best.search(begin, first - 1)
                 return best, sound if sound >= 0 else first
     end = min(source.size, begin + SEARCHED)
-    for some in tables:
-        first, which = search(some, begin, end)
+    for framings in tables:
+        first, which = search(framings, begin, end)
         if first >= 0:
-            return some[which], first
+            return framings[which], first
     return tables[0][0], begin
 
 

@@ -15,7 +15,7 @@ from logreel.formats.mcap.records import (
     HEAD,
     MAGIC,
     NUMBERS,
-    Attached,
+    AttachmentRecord,
     BadRecord,
     Chunk,
     ChunkIndex,
@@ -111,7 +111,7 @@ def _data_section(source: Source, summary: SummarySection) -> tuple[int, bool]:
         if record.kind == records.CHUNK:
             chunk = _chunk_index(source, record)
         elif record.kind == records.ATTACHMENT:
-            attached = Attached.read(source, record)
+            attached = AttachmentRecord.read(source, record)
             times = attached.log_time, attached.create_time
             summary.add_attachment(
                 pos, record.end - pos, times, attached.size, attached.name, attached.media_type

@@ -153,7 +153,7 @@ def cache(source: Source, chunks: list[Chunk], problems: list[Problem]) -> Chunk
         return data
 
     noted = Noted()
-    return ChunkCache(read, [size_limit(source, one) for one in chunks], False, source.limits)
+    return ChunkCache(read, [size_limit(source, file_chunk) for file_chunk in chunks], False, source.limits)
 
 
 def _as_recorded(source: Source, chunk: Chunk) -> tuple[Chunk, str]:

@@ -59,12 +59,12 @@ def source_facts(record: Mapping[str, str]) -> dict[str, str]:
     """Return format, version, epoch, UTC offset (as text) and clock of the converted log, if *record* has them."""
     former = from_json(record.get("clock", ""))
     names = ("format", "version", "epoch", "utc_offset", "clock")
-    found = {name: record[name] for name in names if name in record}
+    facts = {name: record[name] for name in names if name in record}
     if former:
-        found["clock"] = "log"
+        facts["clock"] = "log"
         offset = _int64(former.get("utc_offset"))
-        found |= {} if offset is None else {"utc_offset": str(offset)}
-    return found
+        facts |= {} if offset is None else {"utc_offset": str(offset)}
+    return facts
 
 
 def shifted_to_utc(record: Mapping[str, str], shift: int) -> dict[str, str]:
@@ -74,9 +74,11 @@ def shifted_to_utc(record: Mapping[str, str], shift: int) -> dict[str, str]:
     epoch = record.get("epoch", "unix")
     shifted = dict(record) | clock_record(epoch, shift, True, (*moved, span[2]))  # type: ignore[arg-type]
     parameters = from_json(record.get("parameters", ""))
-    for one in parameters.get("parameters", []):
-        if isinstance(one, dict) and isinstance(one.get("changes"), list):
-            one["changes"] = [[c[0] + shift, *c[1:]] if _is_change(c) else c for c in one["changes"]]
+    for parameter in parameters.get("parameters", []):
+        if isinstance(parameter, dict) and isinstance(parameter.get("changes"), list):
+            parameter["changes"] = [
+                [c[0] + shift, *c[1:]] if _is_change(c) else c for c in parameter["changes"]
+            ]
     return shifted | ({"parameters": to_json(parameters)} if parameters else {})
 
 
@@ -105,10 +107,10 @@ def span_entry(span: tuple[int | None, int | None, int]) -> dict[str, str]:
 def _int64(value: Any) -> int | None:
     """Return an int64 from JSON or text, None for anything else."""
     try:
-        found = int(value) if isinstance(value, int | str) and not isinstance(value, bool) else None
+        number = int(value) if isinstance(value, int | str) and not isinstance(value, bool) else None
     except ValueError:
         return None
-    return found if found is not None and -_INT64 <= found < _INT64 else None
+    return number if number is not None and -_INT64 <= number < _INT64 else None
 
 
 def _span(entries: Mapping[str, Any]) -> tuple[int | None, int | None, int] | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from logreel.errors import DefinitionError, Problem
 from logreel.formats.mcap.found import OWN, FoundFile
-from logreel.formats.mcap.records import Channel
+from logreel.formats.mcap.records import ChannelRecord
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
@@ -33,7 +33,7 @@ class Decoders:
         self._noted = Noted()
         self._decoded: dict[int, tuple[Layout, PayloadDecoder | None]] = {}
 
-    def given(self, topic: str, channel: Channel, schema: Schema, md5: str) -> tuple[Schema, str]:
+    def given(self, topic: str, channel: ChannelRecord, schema: Schema, md5: str) -> tuple[Schema, str]:
         """Return schema and md5 of the channel named *topic*: those of the file, completed by what the user gave.
 
         Raises UsageError if the given type is no type name of the language.
@@ -46,7 +46,7 @@ class Decoders:
             return schema, md5
         return language.given(schema, type_name, replace(self._hints, checksum=md5))
 
-    def find(self, channel: Channel, schema: Schema) -> tuple[Layout, PayloadDecoder | None]:
+    def find(self, channel: ChannelRecord, schema: Schema) -> tuple[Layout, PayloadDecoder | None]:
         """Return Layout and PayloadDecoder of a channel's messages; None: the Layout describes their bytes."""
         if channel.id not in self._decoded:
             try:
@@ -56,7 +56,7 @@ class Decoders:
                 self._decoded[channel.id] = RAW, None
         return self._decoded[channel.id]
 
-    def _make(self, channel: Channel, schema: Schema) -> tuple[Layout, PayloadDecoder | None]:
+    def _make(self, channel: ChannelRecord, schema: Schema) -> tuple[Layout, PayloadDecoder | None]:
         language = language_of(schema, channel.encoding, schemaless=True)
         if language is not None:
             hints = replace(self._hints, checksum=channel.metadata.get("md5sum", "*"))
@@ -113,7 +113,7 @@ def channel_infos(
 def unique(names: Iterable[str]) -> list[str]:
     """Return the names with ``[1]``, ``[2]`` … appended to repeated ones."""
     wanted = list(names)
-    taken, found = set(wanted), list[str]()
+    taken, distinct = set(wanted), list[str]()
     used = set[str]()
     # The last number of each name: counting from 0 again is quadratic where all names are the same.
     last = dict[str, int]()
@@ -125,11 +125,11 @@ def unique(names: Iterable[str]) -> list[str]:
             distinct_name = f"{name}[{n}]"
         last[name] = n
         used.add(distinct_name)
-        found.append(distinct_name)
-    return found
+        distinct.append(distinct_name)
+    return distinct
 
 
-def channel_metadata(channel: Channel) -> dict[str, Any]:
+def channel_metadata(channel: ChannelRecord) -> dict[str, Any]:
     """Return the metadata of a channel: text, values other than text that logreel wrote, and the message encoding."""
     text: dict[str, Any] = {name: value for name, value in channel.metadata.items() if name != OWN}
     return text | from_json(channel.metadata.get(OWN, "")) | {ENCODING: channel.encoding}

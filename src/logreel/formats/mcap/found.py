@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from logreel.errors import Problem
 from logreel.formats.mcap import records
-from logreel.formats.mcap.records import Attached, Channel, Chunk, Record, Statistics, read_schema
+from logreel.formats.mcap.records import (
+    AttachmentRecord,
+    ChannelRecord,
+    Chunk,
+    Record,
+    Statistics,
+    read_schema,
+)
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.log.schema import Schema
@@ -60,7 +67,7 @@ def read_messages(parts: list[ChunkMessages]) -> Messages:
     empty = np.zeros(0, np.int64)
     messages = [part.found for part in parts if part.found is not None]
     key, time, entry, size = (
-        np.concatenate([empty, *(getattr(one, name) for one in messages)])
+        np.concatenate([empty, *(getattr(chunk_messages, name) for chunk_messages in messages)])
         for name in ("key", "time", "entry", "size")
     )
     return Messages(key, time, entry.astype(np.uint32), size.astype(np.uint32))
@@ -83,11 +90,11 @@ class FoundFile:
     profile: str = ""
     library: str = ""
     schemas: dict[int, Schema] = field(default_factory=dict)
-    channels: dict[int, Channel] = field(default_factory=dict)
+    channels: dict[int, ChannelRecord] = field(default_factory=dict)
     parts: list[ChunkMessages] = field(default_factory=list)
     chunks: list[Chunk] = field(default_factory=list)
     every: list[Chunk] = field(default_factory=list)
-    attachments: list[Attached] = field(default_factory=list)
+    attachments: list[AttachmentRecord] = field(default_factory=list)
     metadata: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     metadata_places: list[int] = field(default_factory=list)
     indexed_attachments: list[int] = field(default_factory=list)
@@ -134,12 +141,12 @@ class FoundFile:
             if self.schemas.setdefault(number, schema) != schema:
                 self._note_redefined(f"schema {number}", record, where)
         elif opcode == records.CHANNEL:
-            channel = Channel.read(record.fields(source))
+            channel = ChannelRecord.read(record.fields(source))
             self._note_late(channel.id in self.channels, f"channel {channel.id}", record, where)
             if self.channels.setdefault(channel.id, channel) != channel:
                 self._note_redefined(f"channel {channel.id}", record, where)
         elif opcode == records.ATTACHMENT:
-            self.attachments.append(Attached.read(source, record))
+            self.attachments.append(AttachmentRecord.read(source, record))
         elif opcode == records.METADATA:
             f = record.fields(source)
             self.metadata.append((f.text(), f.map()))

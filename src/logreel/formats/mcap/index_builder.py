@@ -76,7 +76,7 @@ class IndexBuilder:
         )
         # Without compressed chunks, all offsets are offsets in the file.
         # Chunks of a remote file are fetched one by one.
-        plain = all(one.is_plain for one in file.chunks) and not chunks.in_ranges
+        plain = all(file_chunk.is_plain for file_chunk in file.chunks) and not chunks.in_ranges
         base = np.array([part.base + plain * file.chunks[part.chunk].data for part in self._parts], np.int64)
         self._end = base + np.array([part.end - part.base for part in self._parts], np.int64)
         chunk = np.array([FILE if plain else part.chunk for part in self._parts], np.int32)

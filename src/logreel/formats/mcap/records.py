@@ -145,7 +145,7 @@ def records(source: Source, pos: int, end: int) -> Iterator[Record]:
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class ChannelRecord:
     """A channel record."""
 
     id: int
@@ -155,7 +155,7 @@ class Channel:
     metadata: Mapping[str, str]
 
     @classmethod
-    def read(cls, f: Fields) -> Channel:
+    def read(cls, f: Fields) -> ChannelRecord:
         """Return the channel of a record's content."""
         return cls(f.number(2), f.number(2), f.text(), f.text(), f.map())
 
@@ -228,7 +228,7 @@ class ChunkIndex:
 
 
 @dataclass(frozen=True, slots=True)
-class Attached:
+class AttachmentRecord:
     """An attachment record, with file offset and size of its data."""
 
     pos: int
@@ -241,7 +241,7 @@ class Attached:
     crc: int
 
     @classmethod
-    def read(cls, source: Source, record: Record) -> Attached:
+    def read(cls, source: Source, record: Record) -> AttachmentRecord:
         """Return the attachment of a record, without reading its data."""
         f = Fields(source.read(record.pos + HEAD, min(record.size, 1 << 16)))
         log_time, create_time, name, media_type = f.time(), f.time(), f.text(), f.text()

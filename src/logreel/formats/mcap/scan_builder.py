@@ -22,7 +22,7 @@ from logreel.formats.mcap.index_builder import (
     share_problems,
 )
 from logreel.formats.mcap.reader import UNFINISHED, Reader, read_by_summary
-from logreel.formats.mcap.records import Attached, BadRecord
+from logreel.formats.mcap.records import AttachmentRecord, BadRecord
 from logreel.index.growing_table import GrowingTable
 from logreel.index.message_index import MessageIndex
 from logreel.index.rules import ChannelRules, StoredValues
@@ -175,7 +175,7 @@ def _metadata(file: FoundFile, origin: Mapping[str, str]) -> Mapping[str, Any]:
     return values | from_json(origin.get("metadata", "")) | {"mcap": facts}
 
 
-def _attachments(source: Source, attached: list[Attached]) -> list[Attachment]:
+def _attachments(source: Source, attached: list[AttachmentRecord]) -> list[Attachment]:
     names = unique(entry.name for entry in attached)
     return [
         Attachment(

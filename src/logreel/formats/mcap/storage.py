@@ -30,14 +30,14 @@ def _records(data: Buffer, at: int, end: int) -> Iterator[StoredRecord]:
             continue
         if end - at < HEAD:
             return
-        kind, length = int(data[at]), _number(data, at + 1, 8)
-        if kind == records.CHUNK and (chunk := _chunk(data, at, length, end)) is not None:
+        opcode, length = int(data[at]), _number(data, at + 1, 8)
+        if opcode == records.CHUNK and (chunk := _chunk(data, at, length, end)) is not None:
             yield chunk
             at += chunk.size
             continue
-        if at + HEAD + length > end or (kind not in KINDS and kind < records.PRIVATE):
+        if at + HEAD + length > end or (opcode not in KINDS and opcode < records.PRIVATE):
             return
-        yield StoredRecord(KINDS.get(kind, "private records"), HEAD + length)
+        yield StoredRecord(KINDS.get(opcode, "private records"), HEAD + length)
         at += HEAD + length
 
 

@@ -19,7 +19,7 @@ from logreel.formats.mcap.records import (
     MAGIC,
     NUMBERS,
     TAIL,
-    Attached,
+    AttachmentRecord,
     BadRecord,
     Chunk,
     ChunkIndex,
@@ -87,9 +87,12 @@ def _definitions(all_records: FoundFile, summary: Summary) -> Iterator[Finding]:
 def _spans(all_records: FoundFile) -> dict[int, tuple[int, int]]:
     """Return first and last time in ns of the messages of each chunk that has some, by its file offset."""
     spans = dict[int, tuple[int, int]]()
-    plain = sorted((one for one in all_records.every if one.is_plain), key=lambda one: one.data)
-    start = np.array([one.data for one in plain], np.int64)
-    stop = start + np.array([one.stored for one in plain], np.int64)
+    plain = sorted(
+        (chunk_record for chunk_record in all_records.every if chunk_record.is_plain),
+        key=lambda chunk: chunk.data,
+    )
+    start = np.array([chunk_record.data for chunk_record in plain], np.int64)
+    stop = start + np.array([chunk_record.stored for chunk_record in plain], np.int64)
 
     def add(pos: int, low: int, high: int) -> None:
         before = spans.get(pos, (low, high))
@@ -217,10 +220,10 @@ class Summary:
     def _attachment(self, record: Record) -> str:
         f = record.fields(self._source)
         pos, length = f.words(2)
-        one = record_at(self._source, pos, self._tail)
-        if one.kind != records.ATTACHMENT or one.end - pos != length:
+        stored = record_at(self._source, pos, self._tail)
+        if stored.kind != records.ATTACHMENT or stored.end - pos != length:
             return f"the index names an attachment of {length} bytes at {pos}, where none is"
-        attached = Attached.read(self._source, one)
+        attached = AttachmentRecord.read(self._source, stored)
         said = f.time(), f.time(), f.number(8), f.text(), f.text()
         if said != (
             attached.log_time,
@@ -235,10 +238,10 @@ class Summary:
     def _metadata(self, record: Record) -> str:
         f = record.fields(self._source)
         pos, length = f.words(2)
-        one = record_at(self._source, pos, self._tail)
-        if one.kind != records.METADATA or one.end - pos != length:
+        stored = record_at(self._source, pos, self._tail)
+        if stored.kind != records.METADATA or stored.end - pos != length:
             return f"the index names metadata of {length} bytes at {pos}, where there is none"
-        name, written = f.text(), one.fields(self._source).text()
+        name, written = f.text(), stored.fields(self._source).text()
         return "" if name == written else f"the index calls the metadata {written!r} {name!r}"
 
     def _group(self, record: Record) -> str:

@@ -29,7 +29,7 @@ from logreel.formats.mcap.records import (
     MESSAGE_HEAD,
     PUBLISH_TIME,
     SEQUENCE,
-    Channel,
+    ChannelRecord,
     ChunkIndex,
     map_bytes,
     numbers_bytes,
@@ -205,7 +205,7 @@ class SummarySection:
         content = struct.pack("<H", number) + string_bytes(schema.name) + string_bytes(schema.encoding)
         return self.repeat(records.SCHEMA, content + string_bytes(schema.raw))
 
-    def add_channel(self, channel: Channel) -> bytes:
+    def add_channel(self, channel: ChannelRecord) -> bytes:
         """Add a channel, and return its record."""
         content = struct.pack("<HH", channel.id, channel.schema) + string_bytes(channel.topic)
         return self.repeat(
@@ -494,7 +494,7 @@ class McapWriter(RecordWriter):
             self._declared.add(schema)
             made = self._summary.add_schema(schema, channel.schema)
         return made + self._summary.add_channel(
-            Channel(self._ids[number], schema, channel.topic, channel.encoding, channel.metadata)
+            ChannelRecord(self._ids[number], schema, channel.topic, channel.encoding, channel.metadata)
         )
 
     def declare(self, number: int) -> None:

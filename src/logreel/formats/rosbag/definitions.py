@@ -35,8 +35,8 @@ class Definitions:
         self._noted = Noted()
 
     @cached_property
-    def _registry(self) -> ros1msg.Registry:
-        return ros1msg.Registry.of(self._source.definitions)
+    def _registry(self) -> ros1msg.DefinitionRegistry:
+        return ros1msg.DefinitionRegistry.of(self._source.definitions)
 
     def given(self, topic: str, type_name: str, md5: str, text: str) -> tuple[str, str, str]:
         """Return type, checksum and text of channel *topic*: those of the bag, completed by those that the user gave.
@@ -127,7 +127,7 @@ class Connection:
 
 
 @dataclass(slots=True)
-class Channel:
+class BagChannel:
     """The connections that share topic, type and checksum."""
 
     topic: str
@@ -157,7 +157,7 @@ class Channels:
 
     def __init__(self, definitions: Definitions) -> None:
         self._definitions = definitions
-        self._channels: list[Channel] = []
+        self._channels: list[BagChannel] = []
         self._by_identity: dict[tuple[str, str, str], int] = {}
         self.number: dict[int, int] = {}
         self.turn: dict[int, int] = {}
@@ -172,7 +172,7 @@ class Channels:
         identity = (connection.topic, connection.type, connection.md5)
         if identity not in self._by_identity:
             self._by_identity[identity] = len(self._channels)
-            self._channels.append(Channel(*identity, connection.definition))
+            self._channels.append(BagChannel(*identity, connection.definition))
         number = self._by_identity[identity]
         channel = self._channels[number]
         self.turn[connection.key] = len(channel.connections)

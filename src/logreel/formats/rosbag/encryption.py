@@ -48,13 +48,13 @@ class Cipher:
         from cryptography.hazmat.primitives.ciphers import Cipher as Aes
         from cryptography.hazmat.primitives.ciphers import algorithms, modes
 
-        whole = len(secret) // BLOCK * BLOCK
-        if whole < BLOCK:
+        block_bytes = len(secret) // BLOCK * BLOCK
+        if block_bytes < BLOCK:
             return np.zeros(0, np.uint8), "what is encrypted is cut"
         view = memoryview(secret)  # type: ignore[arg-type]
         aes: Any = Aes(algorithms.AES(self._key), modes.CBC(bytes(view[:BLOCK]))).decryptor()
-        data = np.frombuffer(aes.update(view[BLOCK:whole]), np.uint8)
-        if whole < len(secret):
+        data = np.frombuffer(aes.update(view[BLOCK:block_bytes]), np.uint8)
+        if block_bytes < len(secret):
             return data, "what is encrypted is cut"
         n = int(data[-1]) if len(data) else 0
         if not 1 <= n <= BLOCK or (data[-n:] != n).any():
@@ -98,10 +98,10 @@ def _symmetric_key(encrypted: bytes) -> bytes:
         if phrase is None
         else ["--pinentry-mode", "loopback", "--passphrase-fd", "0"]
     )
-    given = encrypted if phrase is None else phrase.encode() + b"\n" + encrypted
+    stdin = encrypted if phrase is None else phrase.encode() + b"\n" + encrypted
     command = ["gpg", *_ALONE, *how, "--max-output", "64", "--output", "-", "--decrypt"]
     try:
-        done = subprocess.run(command, input=given, capture_output=True, timeout=SECONDS, check=False)
+        done = subprocess.run(command, input=stdin, capture_output=True, timeout=SECONDS, check=False)
     except FileNotFoundError:
         raise UnsupportedError("this needs the program gpg (GnuPG)") from None
     except (OSError, subprocess.TimeoutExpired) as error:

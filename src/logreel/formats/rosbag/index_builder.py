@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
@@ -194,38 +195,61 @@ def turns_of(conn: NDArray[np.uint32], known: Channels) -> NDArray[np.uint32] | 
     return turn[keys.searchsorted(conn)]
 
 
+@dataclass(frozen=True, slots=True)
+class MessageColumns:
+    """What is known of each of the n messages of a block table.
+
+    conn  uint32[n]  connection
+    time  int64[n]   ns
+    size  uint32[n]  bytes
+    turn  uint32[n]  number of its connection in its channel; None if every channel has one connection
+    """
+
+    conn: NDArray[np.uint32]
+    time: I64
+    size: NDArray[np.uint32]
+    turn: NDArray[np.uint32] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkColumns:
+    """What is known of the chunk of each of the b blocks of a block table.
+
+    pos   int64[b]     file offset, for the offsets of problems
+    end   int64[b]     offset of the end of its data, in the file or in the decompressed chunk
+    span  int64[b, 2]  first and last time as the bag states them, -1 if not stated; or None
+    """
+
+    pos: I64
+    end: I64
+    span: I64 | None = None
+
+
 class IndexBuilder:
     """All messages of a bag by block and channel; ``index`` returns the MessageIndex.
 
-    conn      uint32[n]    connection of each message of the block table
-    time      int64[n]     ns
-    size      uint32[n]    bytes
-    pos       int64[b]     file offset of the chunk of each block, for the offsets of problems
-    end       int64[b]     offset of the end of its data, in the file or in the decompressed chunk
     by_index  True: entries are offsets of records as the bag's index has them, and sizes are unknown; offsets and
               sizes of payloads are read from the records when needed
-    span      int64[b, 2]  first and last time of each block as the bag states them, -1 if not stated; or None
-    turn      uint32[n]    number of each message's connection in its channel; None if every channel has one connection
     """
 
     def __init__(
         self,
         blocks: Blocks,
-        conn: NDArray[np.uint32],
-        time: I64,
-        size: NDArray[np.uint32],
-        pos: I64,
-        end: I64,
+        messages: MessageColumns,
+        of_chunks: ChunkColumns,
         chunks: Chunks,
         problems: list[Problem],
         by_index: bool = False,
-        span: I64 | None = None,
-        turn: NDArray[np.uint32] | None = None,
     ) -> None:
-        self._blocks, self._conn, self._time, self._size = blocks, conn, time, size
-        self._pos, self._end, self._chunks, self._problems = pos, end, chunks, problems
-        self._pending = np.full(len(pos), by_index)
-        self._span, self._turn = span, turn
+        self._blocks, self._chunks, self._problems = blocks, chunks, problems
+        self._conn, self._time, self._size, self._turn = (
+            messages.conn,
+            messages.time,
+            messages.size,
+            messages.turn,
+        )
+        self._pos, self._end, self._span = of_chunks.pos, of_chunks.end, of_chunks.span
+        self._pending = np.full(len(self._pos), by_index)
         self._lock = Lock()
 
     @classmethod
@@ -264,7 +288,8 @@ class IndexBuilder:
         chunk = np.array([p.chunk for p in parts], np.int32)
         blocks = Blocks(base, chunk, start, entries[:used])
         none, turn = np.zeros(0, np.uint32), turns[:used] if known.are_several else None
-        return cls(blocks, none, times[:used], sizes[:used], pos, end, chunks, problems, turn=turn)
+        messages = MessageColumns(none, times[:used], sizes[:used], turn)
+        return cls(blocks, messages, ChunkColumns(pos, end), chunks, problems)
 
     @classmethod
     def from_index(
@@ -276,9 +301,9 @@ class IndexBuilder:
         base = messages.data if messages.plain else np.zeros(rows, np.int64)
         chunk = np.full(rows, FILE, np.int32) if messages.plain else np.arange(rows, dtype=np.int32)
         blocks, size = Blocks(base, chunk, start, entry), np.zeros(len(time), np.uint32)
-        end = base + messages.size
-        turn = turns_of(key, known)
-        return cls(blocks, key, time, size, messages.pos, end, chunks, problems, True, messages.span, turn)
+        columns = MessageColumns(key, time, size, turns_of(key, known))
+        of_chunks = ChunkColumns(messages.pos, base + messages.size, messages.span)
+        return cls(blocks, columns, of_chunks, chunks, problems, by_index=True)
 
     def bounds(self) -> tuple[int | None, int | None]:
         """Return the earliest and the latest time in ns, None and None for a bag without messages."""

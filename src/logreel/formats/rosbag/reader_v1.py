@@ -25,7 +25,7 @@ _ENTRY = np.dtype([("sec", "<u4"), ("nsec", "<u4"), ("pos", "<u8")])
 
 
 @dataclass(slots=True)
-class Index:
+class BagIndex:
     """The index of a bag: its offset as stated, and the index records that were found.
 
     stated       offset of the index according to the file header; 0: never completed; None: there is no file header
@@ -161,7 +161,7 @@ class ReaderV1(Reader):
         super().__init__(source)
         self.problems: list[Problem] = []
         self.parts: list[ChunkMessages] = []
-        self.index, self._declared = Index(), Declared()
+        self.index, self._declared = BagIndex(), Declared()
         self.pos = after_header(source, self.problems, self.index)
 
     def finish(self) -> None:
@@ -250,7 +250,7 @@ class Declared:
         return connections
 
 
-def after_header(source: Source, problems: list[Problem], index: Index) -> int:
+def after_header(source: Source, problems: list[Problem], index: BagIndex) -> int:
     """Return the offset of the first record after the file header, which only indexed bags have."""
     try:
         head = read_record(source, FIRST_RECORD, source.size)

@@ -38,20 +38,20 @@ def _records(data: Buffer, at: int, end: int) -> Iterator[StoredRecord]:
             fields = parse_fields(data[at + 4 : at + 4 + n].tobytes())
         except BadRecord:
             return
-        kind = fields.get(b"op", b"\0")[:1]
+        op = fields.get(b"op", b"\0")[:1]
         head, size = n + 8, _u32(data, at + 4 + n)
         compression = fields.get(b"compression", b"").decode("latin-1")
-        if not kind or kind[0] not in KINDS:
+        if not op or op[0] not in KINDS:
             return
-        if kind[0] == records.OP_CHUNK and compression == "none" and b"encryption" not in fields:
+        if op[0] == records.OP_CHUNK and compression == "none" and b"encryption" not in fields:
             yield StoredRecord(storage.CHUNK_HEADERS, head, compression, head, size)
             at += head
             continue
         if size > end - at - head:
             return
-        is_chunk = kind[0] == records.OP_CHUNK
+        is_chunk = op[0] == records.OP_CHUNK
         yield StoredRecord(
-            KINDS[kind[0]], head + size, compression if is_chunk else "", head, size if is_chunk else 0
+            KINDS[op[0]], head + size, compression if is_chunk else "", head, size if is_chunk else 0
         )
         at += head + size
 
@@ -65,7 +65,7 @@ def _heads(data: Buffer, start: I64, size: I64) -> I64:
 
     The length of a header stands only before it. Headers of one connection have one length, so few lengths are tried.
     """
-    found = np.zeros(len(start), np.int64)
+    sizes = np.zeros(len(start), np.int64)
     left = np.arange(len(start))
     for _ in range(_ROUNDS):
         if not len(left):
@@ -77,9 +77,9 @@ def _heads(data: Buffer, start: I64, size: I64) -> I64:
         at = start[left] - n - 8
         fits = at >= 0
         fits[fits] = _u32_at(data, at[fits]) == n
-        found[left[fits]] = n + 8
+        sizes[left[fits]] = n + 8
         left = left[~fits]
-    return found
+    return sizes
 
 
 def _header_before(data: Buffer, start: int) -> int | None:

@@ -18,7 +18,9 @@ from logreel.formats.rosbag.definitions import CONNECTION, Channels, Connection
 from logreel.formats.rosbag.encryption import decrypted_record
 from logreel.formats.rosbag.found import FoundFile, IndexedMessages, Summary, add_connection, chunk_of
 from logreel.formats.rosbag.index_builder import (
+    ChunkColumns,
     IndexBuilder,
+    MessageColumns,
     ascending_runs,
     by_channel,
     check_outer_chunks,
@@ -262,11 +264,11 @@ def _content(source: Source, number: int, chunk: Chunk, bag: FoundFile) -> Itera
     """Yield Findings of the records inside of a chunk that are no messages."""
     inside = Source(unpack(source, chunk).data, source.name)
     problems: list[Problem] = []
-    found, others = FoundFile(), dict[int, int]()
+    content, others = FoundFile(), dict[int, int]()
 
     def on_record(record: Record, data: Source) -> None:
         if record.op == records.OP_CONNECTION:
-            add_connection(data, record, found)
+            add_connection(data, record, content)
         else:
             others[record.op] = others.get(record.op, 0) + 1
 
@@ -276,7 +278,7 @@ def _content(source: Source, number: int, chunk: Chunk, bag: FoundFile) -> Itera
     for op, count in others.items():
         text = f"a chunk holds {count} records of op {op}, which do not belong there"
         yield Finding("chunk", "warn", chunk.pos, 0, text, count=count)
-    for key, connection in found.connections.items():
+    for key, connection in content.connections.items():
         known = bag.connections.get(key)
         if known is None or _facts(known) != _facts(connection):
             text = f"a chunk describes connection {key} of {connection.topic!r} otherwise than the summary"
@@ -302,7 +304,7 @@ def _index_records(source: Source, chunk: Chunk) -> Iterator[Finding]:
             text = f"an index record states the version {version}, there is only 1"
             yield Finding("index", "warn", at, 0, text)
         # The sizes that C Turtle stated are a known fault of its recorder.
-        if record.size not in [count * one for one in (ENTRY, *_CTURTLE)]:
+        if record.size not in [count * entry_size for entry_size in (ENTRY, *_CTURTLE)]:
             text = (
                 f"an index record states {record.size} bytes for {count} entries, which take {count * ENTRY}"
             )
@@ -380,9 +382,9 @@ class SummaryBuilder(IndexBuilder):
         blocks = Blocks(np.zeros(rows, np.int64), np.arange(rows, dtype=np.int32), start, entry)
         end = np.zeros(rows, np.int64)
         turn = np.zeros(n, np.uint32) if known.are_several else None
-        super().__init__(
-            blocks, conn, time, size, summary.pos, end, chunks, remote.bag.problems, True, summary.span, turn
-        )
+        messages = MessageColumns(conn, time, size, turn)
+        of_chunks = ChunkColumns(summary.pos, end, summary.span)
+        super().__init__(blocks, messages, of_chunks, chunks, remote.bag.problems, by_index=True)
         self._found, self._known = remote, known
         self._to_load = np.ones(rows, bool)
 

@@ -44,8 +44,8 @@ def _scan(source: Source, saved: Saved | None) -> Scan | None:
         )
     if saved is None:
         return scan(source, read(source))
-    found = restore(source, saved)
-    return None if found is None else scan(source, found)
+    restored = restore(source, saved)
+    return None if restored is None else scan(source, restored)
 
 
 def _layout(schema: Schema, topic: str) -> Layout | None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from logreel.formats.ulog.definitions import Stamp
+from logreel.formats.ulog.definitions import TimestampField
 from logreel.index.block_table import TIME_MAX, Blocks
 from logreel.index.message_index import MessageIndex
 from logreel.index.rules import FieldAt
@@ -45,7 +45,7 @@ class TimeMark(NamedTuple):
     moves: bool
 
 
-def field_of(stamp: Stamp) -> FieldAt:
+def field_of(stamp: TimestampField) -> FieldAt:
     """Return the timestamp of a message as a FieldAt in ns."""
     return FieldAt(stamp.offset, stamp.width, stamp.unit * NS_PER_US)
 
@@ -155,7 +155,7 @@ class ShortClocks:
 
     def __init__(
         self,
-        stamps: Mapping[int, Stamp],
+        stamps: Mapping[int, TimestampField],
         start: int,
         latest_times: LatestTimes,
         marks: Callable[[], Sequence[TimeMark]],

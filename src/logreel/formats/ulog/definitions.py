@@ -86,7 +86,7 @@ _remembered = lru_cache(FORMATS)(_parsed)
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class TimestampField:
     """The timestamp of a message: byte offset, width in bytes, and microseconds per unit."""
 
     offset: int
@@ -107,7 +107,7 @@ class Extent:
     size: int
     tail: int
     leaves: int
-    stamp: Stamp | None
+    stamp: TimestampField | None
 
     @property
     def least(self) -> int:
@@ -159,7 +159,7 @@ class Definitions:
             count = 1 if times is None else times
             if label == "timestamp" and times is None and type_name in _STAMPS:
                 # An 8-bit timestamp counts milliseconds, the others microseconds.
-                stamp = Stamp(size, width, 1000 if width == 1 else 1)
+                stamp = TimestampField(size, width, 1000 if width == 1 else 1)
             size += width * count
             tail = tail + width * count if is_padding else 0
             leaves += 0 if is_padding else inner * (1 if type_name in BASIC else count)

@@ -190,8 +190,8 @@ class Definitions:
         """Decode the arguments; None if a type is unknown or bytes are missing."""
         enums = [self._enums.get(t if "::" in t else f"{known.namespace}::{t}") for t in known.types]
         codes = ["<"]
-        for kind, enum in zip(known.types, enums, strict=True):
-            code = enum.code if enum else _BASIC.get(kind)
+        for type_name, enum in zip(known.types, enums, strict=True):
+            code = enum.code if enum else _BASIC.get(type_name)
             if code is None:
                 return None
             codes.append(code)
@@ -234,13 +234,13 @@ def lines(strings: Iterable[Line], rows: Iterable[Row], definitions: Definitions
     A string that ends in a TAB was also sent as an event: with definitions only the event is kept, without them only
     the string, without the TAB. At equal times events come first.
     """
-    found: list[Line] = [] if definitions is None else list(_event_lines(rows, definitions))
+    event_lines: list[Line] = [] if definitions is None else list(_event_lines(rows, definitions))
     for line in strings:
         if not line.text.endswith("\t"):
-            found.append(line)
+            event_lines.append(line)
         elif definitions is None:
-            found.append(line._replace(text=line.text.removesuffix("\t")))
-    return sorted(found, key=lambda line: line.time)
+            event_lines.append(line._replace(text=line.text.removesuffix("\t")))
+    return sorted(event_lines, key=lambda line: line.time)
 
 
 def _level(log_levels: int) -> int:
@@ -277,26 +277,26 @@ def _event_lines(rows: Iterable[Row], definitions: Definitions) -> Iterator[Line
 
 def _render(template: str, values: list[_Value]) -> str:
     """Return a template as plain text: arguments inserted, markup and content of other profiles removed."""
-    pieces: list[str] = []
+    parts: list[str] = []
     size = at = 0
     hidden = False
     for token in _TOKEN.finditer(template):
-        piece = template[at : token.start()]
+        literal = template[at : token.start()]
         at = token.end()
         if not hidden:
-            pieces.append(piece)
+            parts.append(literal)
         if token["tag"] == "profile":
             name = _PROFILE_NAME.search(token["attributes"])
             hidden = not token["end"] and not (name and (name[2] == PROFILE) != bool(name[1]))
         elif not hidden and not token["tag"]:
-            piece += (shown := _fill(token, values))
-            pieces.append(shown)
-        size += len(piece)
+            literal += (shown := _fill(token, values))
+            parts.append(shown)
+        size += len(literal)
         if size > MAX_TEXT:
             break
     if not hidden:
-        pieces.append(template[at:])
-    text = "".join(pieces).strip()
+        parts.append(template[at:])
+    text = "".join(parts).strip()
     return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
 
 
@@ -329,13 +329,15 @@ def _parse(content: object) -> Definitions:
 
 def _parse_enum(content: object, where: str) -> _Enum:
     enum = _expect(content, dict, where)
-    kind = _field(enum, "type", str, where)
-    if kind not in _CODES:
-        raise DefinitionError(f"event definitions: {where}.type is {kind[:40]!r}; expected an integer type")
+    base_type = _field(enum, "type", str, where)
+    if base_type not in _CODES:
+        raise DefinitionError(
+            f"event definitions: {where}.type is {base_type[:40]!r}; expected an integer type"
+        )
     entries = _field(enum, "entries", dict, where, {})
     named = _numbered(entries, f"{where}.entries", -(1 << 63), (1 << 64) - 1)
     texts = {value: _field(entry, "description", str, at) for entry, value, at in named}
-    return _Enum(_CODES[kind], _field(enum, "is_bitfield", bool, where, False), texts)
+    return _Enum(_CODES[base_type], _field(enum, "is_bitfield", bool, where, False), texts)
 
 
 def _parse_event(event: dict[str, Any], space: str, group: str, where: str) -> _Definition:
@@ -353,21 +355,21 @@ def _parse_event(event: dict[str, Any], space: str, group: str, where: str) -> _
     )
 
 
-def _expect(value: object, kind: type[_T], where: str) -> _T:
+def _expect(value: object, expected: type[_T], where: str) -> _T:
     # bool is a subclass of int.
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+    if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
         raise DefinitionError(
-            f"event definitions: {where} is of type {type(value).__name__}; expected {kind.__name__}"
+            f"event definitions: {where} is of type {type(value).__name__}; expected {expected.__name__}"
         )
     if isinstance(value, str) and (len(value) > MAX_TEXT or _SURROGATE.search(value)):
         raise DefinitionError(f"event definitions: {where} is too long or not Unicode: {value[:40]!a}")
     return value
 
 
-def _field(owner: dict[str, Any], key: str, kind: type[_T], where: str, default: _T | None = None) -> _T:
+def _field(owner: dict[str, Any], key: str, expected: type[_T], where: str, default: _T | None = None) -> _T:
     path = f"{where}.{key}" if where else key
     if key in owner:
-        return _expect(owner[key], kind, path)
+        return _expect(owner[key], expected, path)
     if default is None:
         raise DefinitionError(f"event definitions: {path} is missing")
     return default

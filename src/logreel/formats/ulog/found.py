@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import Problem
 from logreel.formats.ulog import clock
-from logreel.formats.ulog.definitions import Definitions, Stamp
+from logreel.formats.ulog.definitions import Definitions, TimestampField
 from logreel.formats.ulog.records import DATA_HEAD
 from logreel.index.block_table import Blocks
 from logreel.index.rules import FieldAt
@@ -31,7 +31,7 @@ class Topic:
     instance: int
     segment: int
     definitions: Definitions
-    stamp: Stamp | None
+    stamp: TimestampField | None
     raw: bool
 
     @property

@@ -81,7 +81,7 @@ _TYPE = re.compile(r"([A-Za-z0-9_\-/]+)(\[\d*\])?\Z")
 def release(number: int) -> str:
     """Return a packed version as text: ``v1.16.0``, ``v1.16.0-rc`` or, with a number, ``v1.16.0-rc2``."""
     major, minor, patch, stage = struct.pack(">I", number)
-    least, suffix = next(one for one in _STAGES if stage >= one[0])
+    least, suffix = next(entry for entry in _STAGES if stage >= entry[0])
     return f"v{major}.{minor}.{patch}{suffix}" + (str(stage - least) if stage > least else "")
 
 
@@ -174,9 +174,9 @@ class RecordDetails:
         self.types[name] = type_name = type_of(first)
         if first.type not in BASIC:
             self.formats += [t for t in definitions.text(first.type).splitlines() if t not in self.formats]
-        for (one, payload), value in zip(entries, values, strict=True):
+        for (detail, payload), value in zip(entries, values, strict=True):
             try:
-                encoded = b"".join(pack_value(one.name, value, type_name))
+                encoded = b"".join(pack_value(detail.name, value, type_name))
             except UsageError:
                 encoded = b""
             if payload[letter == "M" :] != encoded:

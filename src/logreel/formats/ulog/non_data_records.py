@@ -54,7 +54,7 @@ DEFAULT_KINDS = ("system", "setup")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class KeyedRecord:
     """A record with a key: position, kind, key with value, and suffix of its segment."""
 
     offset: int
@@ -116,22 +116,22 @@ class KeyedRecords:
         return offset < self._phases[self._found.segment_of(offset) - 1]
 
     @cached_property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[KeyedRecord]:
         """All records with a key, in file order."""
         entries = []
         for at in self.positions("I", "M", "P", "Q"):
             letter = chr(self._source.view[at + 2])
             key = records.parse_key(records.payload_at(self._source, at), letter in "MQ")
-            entries.append(Entry(at, letter, key, self._found.suffix(at)))
+            entries.append(KeyedRecord(at, letter, key, self._found.suffix(at)))
         return entries
 
     @cached_property
-    def multiples(self) -> dict[str, list[list[Entry]]]:
+    def multiples(self) -> dict[str, list[list[KeyedRecord]]]:
         """``M`` records by key: a list of entries, each a list of parts.
 
         A part that continues an entry begins one if there is none.
         """
-        by_name: dict[str, list[list[Entry]]] = {}
+        by_name: dict[str, list[list[KeyedRecord]]] = {}
         for e in self.entries:
             if e.kind == "M":
                 entries = by_name.setdefault(e.name, [])
@@ -151,10 +151,10 @@ class KeyedRecords:
             by_segment[self._found.segment_of(at) - 1].add(text)
         return by_segment
 
-    def _value(self, entry: Entry) -> Any:
+    def _value(self, entry: KeyedRecord) -> Any:
         return value_of(entry.key, self._definitions[self._found.segment_of(entry.offset) - 1])
 
-    def _texts(self, parts: list[Entry]) -> list[str]:
+    def _texts(self, parts: list[KeyedRecord]) -> list[str]:
         """Decode the parts of one text; a character that was cut in two belongs to the later part."""
         decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         return [decode(e.key.data, e is parts[-1]) for e in parts]
@@ -182,7 +182,7 @@ class KeyedRecords:
         return first | values | ({OWN: own} if own and OWN not in values else {})
 
     def _add_details(
-        self, details: RecordDetails, letter: str, name: str, entries: list[Entry], values: list[Any]
+        self, details: RecordDetails, letter: str, name: str, entries: list[KeyedRecord], values: list[Any]
     ) -> None:
         payloads = [records.payload_at(self._source, e.offset) for e in entries]
         keys = [e.key for e in entries]
@@ -200,7 +200,7 @@ class KeyedRecords:
     def parameters(self, times_of: Callable[[list[int]], I64]) -> list[Parameter]:
         """Return all parameters; *times_of* gives int64[n] ns for file positions."""
         initial: dict[str, Any] = {}
-        changes: dict[str, list[Entry]] = {}
+        changes: dict[str, list[KeyedRecord]] = {}
         defaults: dict[str, dict[str, Any]] = {}
         types: dict[str, str] = {}
         for e in self.entries:
@@ -225,7 +225,7 @@ class KeyedRecords:
             for name, type_name in types.items()
         ]
 
-    def parameter_bytes(self, entry: Entry) -> bytes:
+    def parameter_bytes(self, entry: KeyedRecord) -> bytes:
         """Encode a ``P`` or ``Q`` record as a message of the channel ``~parameter``."""
         state = "initial" if self.is_initial(entry.offset) else "change"
         if entry.kind == "Q":
@@ -234,7 +234,7 @@ class KeyedRecords:
         return b"".join(bytes([len(t)]) + t for t in texts) + struct.pack("<d", float(entry.value))
 
 
-def _attachment(name: str, parts: list[Entry]) -> Attachment:
+def _attachment(name: str, parts: list[KeyedRecord]) -> Attachment:
     content = b"".join(p.key.data for p in parts)
     media_type, suffix = ("application/octet-stream", "bin")
     if parts[0].key.type == "char":

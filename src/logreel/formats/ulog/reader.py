@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from logreel.errors import DefinitionError, Problem, UnsupportedError
 from logreel.formats.ulog import records
 from logreel.formats.ulog.clock import BACKWARDS_US
-from logreel.formats.ulog.definitions import Definitions, Stamp, parse_format
+from logreel.formats.ulog.definitions import Definitions, TimestampField, parse_format
 from logreel.formats.ulog.found import Found, Topic, first_jump
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, MAGIC, RECORD, SPEC, BadRecord
 from logreel.index.block_builder import BAD, CUT, END, PARSE, BlockBuilder
@@ -649,7 +649,7 @@ class Reader:
         # More than half of the topics must agree.
         return bool(steps) and sorted(steps.values())[len(steps) // 2] < -BACKWARDS_US
 
-    def _stamp_at(self, payload: int, stamp: Stamp) -> int:
+    def _stamp_at(self, payload: int, stamp: TimestampField) -> int:
         return int.from_bytes(self.source.read(payload + stamp.offset, stamp.width), "little")
 
     # -------------------------------------------------------------------------------------------- segments

@@ -130,9 +130,9 @@ def noted_table() -> np.ndarray:
     return table
 
 
-def is_odd(kind: int, size: int, first: int) -> bool:
+def is_odd(record_type: int, size: int, first: int) -> bool:
     """Return whether a record is a logged string with an invalid level, or a sync record that is not 8 bytes."""
-    letter = chr(kind)
+    letter = chr(record_type)
     if letter == "S":
         return size != _KINDS["S"][1]
     return letter in _ODD and size >= _KINDS[letter][1] and not 0x30 <= first <= 0x37

@@ -27,9 +27,9 @@ def states(log: Log) -> dict[str, dict[str, dict[int, str]]]:
             "nav_state_user_intention": names,
             "arming_state": ARMING,
         }
-    found = {}
+    by_field = {}
     for topic in log.channels:
         fields = known.get(topic.partition("[")[0])
         if fields is not None:
-            found[topic] = fields
-    return found
+            by_field[topic] = fields
+    return by_field

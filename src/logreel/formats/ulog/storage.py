@@ -27,10 +27,10 @@ def _records(data: Buffer, at: int, end: int) -> Iterator[StoredRecord]:
             continue
         if end - at < HEAD:
             return
-        size, kind = RECORD.unpack(data[at : at + HEAD].tobytes())
-        if kind not in KINDS or at + HEAD + size > end:
+        size, record_type = RECORD.unpack(data[at : at + HEAD].tobytes())
+        if record_type not in KINDS or at + HEAD + size > end:
             return
-        yield StoredRecord(KINDS[kind], HEAD + size)
+        yield StoredRecord(KINDS[record_type], HEAD + size)
         at += HEAD + size
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from logreel.errors import Finding, Severity
 from logreel.formats.ulog import records
-from logreel.formats.ulog.non_data_records import Entry, NonDataRecords
+from logreel.formats.ulog.non_data_records import KeyedRecord, NonDataRecords
 from logreel.formats.ulog.records import APPENDED_FLAG, BASIC, FILE_HEADER, INCOMPATIBLE_AT, OFFSETS_AT, SYNC
 from logreel.index.message_index import MessageIndex
 from logreel.layout.nodes import SCALARS
@@ -113,7 +113,7 @@ def _keyed(others: NonDataRecords) -> Iterator[Finding]:
             yield Finding("information", "warn", entry.offset, 0, text)
 
 
-def _wrong_size(entry: Entry) -> str:
+def _wrong_size(entry: KeyedRecord) -> str:
     type_name, count, size = entry.key.type, entry.key.count, len(entry.key.data)
     if type_name not in BASIC:
         return ""
@@ -128,8 +128,8 @@ def _digests(others: NonDataRecords) -> Iterator[Finding]:
     stated: dict[str, Any] = {e.key.name: e for e in others.keyed.entries if e.key.name in _DIGESTED}
     for name, entry in stated.items():
         parts = others.keyed.multiples.get(_DIGESTED[name] + others.found.suffix(entry.offset), [])
-        for one in parts[:1]:
-            digest = hashlib.sha256(b"".join(part.key.data for part in one)).hexdigest()
+        for value_parts in parts[:1]:
+            digest = hashlib.sha256(b"".join(part.key.data for part in value_parts)).hexdigest()
             if (
                 isinstance(entry.value, str)
                 and len(entry.value) == len(digest)

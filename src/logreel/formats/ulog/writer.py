@@ -24,7 +24,7 @@ from logreel.formats.ulog.information import (
     pack_record,
     pack_value,
 )
-from logreel.formats.ulog.non_data_records import DEFAULT_KINDS, STRUCTS, Entry, NonDataRecords
+from logreel.formats.ulog.non_data_records import DEFAULT_KINDS, STRUCTS, KeyedRecord, NonDataRecords
 from logreel.formats.ulog.records import (
     BASIC,
     DATA_HEAD,
@@ -99,7 +99,7 @@ class MetadataCopier:
         ]
         return [*messages, *self._add_multiples(state, replaced), *_unknown_record_messages(state)]
 
-    def _add_entry(self, state: NonDataRecords, entry: Entry) -> Iterator[str]:
+    def _add_entry(self, state: NonDataRecords, entry: KeyedRecord) -> Iterator[str]:
         """Collect information, a parameter or a default if its name is new; else yield a message if it differs."""
         if entry.key.name == UTC_OFFSET:
             return
@@ -135,7 +135,7 @@ class MetadataCopier:
         return messages
 
 
-def _masked(masking: Masking | None, entry: Entry, payload: bytes) -> bytes:
+def _masked(masking: Masking | None, entry: KeyedRecord, payload: bytes) -> bytes:
     """Return the payload of a record with a key, with its value as *masking* wants it; the type stays."""
     if masking is None:
         return payload
@@ -157,7 +157,7 @@ def _masked(masking: Masking | None, entry: Entry, payload: bytes) -> bytes:
     return payload[: len(payload) - dtype.itemsize] + np.array(new).astype(dtype).tobytes()
 
 
-def _masked_parts(masking: Masking | None, parts: list[Entry], payloads: list[bytes]) -> list[bytes]:
+def _masked_parts(masking: Masking | None, parts: list[KeyedRecord], payloads: list[bytes]) -> list[bytes]:
     """Return the payloads of the parts of one entry; a text is masked as a whole, and cut where it was."""
     keys = [entry.key for entry in parts]
     if masking is None or any(key.type != "char" for key in keys):

@@ -28,12 +28,12 @@ from logreel.log.schema import Schema
 from logreel.log.side_columns import payload_layout
 from logreel.ops.edit.field_edits import Editor, FieldEdit, digests, read_numbers
 from logreel.ops.edit.places import Finder, target
-from logreel.ops.edit.plan import ChannelPlan, Plan, dropped, editor_of
+from logreel.ops.edit.plan import ChannelEdits, EditPlan, dropped, editor_of
 from logreel.ops.edit.planner import make_plan
 from logreel.ops.edit.recipe import Recipe, RecipeOptions, read_recipe
 from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.parts import Part, whole_log
-from logreel.ops.rewrite.streams import Batch, in_file_order
+from logreel.ops.rewrite.streams import MessageBatch, in_file_order
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions, format_of
 from logreel.ops.selection import keywords
 from logreel.registry.format import Format
@@ -71,8 +71,8 @@ class StampReader:
         if not len(places[0].row):
             return stamps
         values = {
-            path: read_numbers(data, one.node, where)
-            for path, one, where in zip(self._stamp.paths, self._targets, places, strict=True)
+            path: read_numbers(data, target_field.node, where)
+            for path, target_field, where in zip(self._stamp.paths, self._targets, places, strict=True)
         }
         ns = self._stamp.of(values)
         rows, first = np.unique(places[0].row, return_index=True)
@@ -259,8 +259,8 @@ class Edited(Rewritten):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON data of ``edit --json``."""
-        changes = [asdict(one) for one in self.changes]
-        left = [asdict(one) for one in self.may_identify]
+        changes = [asdict(entry) for entry in self.changes]
+        left = [asdict(entry) for entry in self.may_identify]
         return {
             **Rewritten.as_dict(self),
             "changes": changes,
@@ -335,10 +335,12 @@ def plan_edits(log: Log, recipe: Recipe) -> tuple[Part, Edits]:
     if isinstance(log, JoinedLog):
         raise UsageError("several files cannot be edited as one log", path=log.name, hint="merge them first")
     plan = make_plan(log, recipe)
-    attached = tuple(_read(one) for one in recipe.attach)
+    attached = tuple(_read(file) for file in recipe.attach)
     _check_content(format_of(log), log, plan, attached)
-    names = {number: one.topic for number, one in plan.channels.items() if one.topic != one.channel.topic}
-    left_out = {one.channel.number for one in dropped(plan)}
+    names = {
+        number: edits.topic for number, edits in plan.channels.items() if edits.topic != edits.channel.topic
+    }
+    left_out = {edits.channel.number for edits in dropped(plan)}
     all_messages = whole_log(log)
     rows = {number: rows for number, rows in all_messages.rows.items() if number not in left_out}
     part = replace(all_messages, rows=rows, names=names, shift=plan.shift, notes=tuple(plan.notes))
@@ -369,7 +371,7 @@ def _read(attached: Any) -> _File:
     return _File(name, media_type, Path(attached.path).read_bytes())
 
 
-def _check_content(fmt: Format, log: Log, plan: Plan, attached: Sequence[_File]) -> None:
+def _check_content(fmt: Format, log: Log, plan: EditPlan, attached: Sequence[_File]) -> None:
     """Raise UsageError for metadata and attachments that the format cannot hold, before anything is written."""
     recipe = plan.recipe
     own, by_channel = metadata_of(log, recipe.set)
@@ -452,7 +454,7 @@ class Edits(Transform):
     expected      digests of the changed messages by channel number, without log times if these change
     """
 
-    plan: Plan
+    plan: EditPlan
     attached: Sequence[_File]
     may_identify: list[Residue] = field(default_factory=list)
     editors: dict[int, Editor] = field(default_factory=dict)
@@ -480,7 +482,7 @@ class Edits(Transform):
         )
 
     @property
-    def _plans(self) -> Iterable[ChannelPlan]:
+    def _plans(self) -> Iterable[ChannelEdits]:
         return self.plan.channels.values()
 
     def channels(self, new: NewLog, channels: Sequence[NewChannel]) -> Sequence[NewChannel]:
@@ -523,7 +525,7 @@ class Edits(Transform):
         entries = self.plan.channel_metadata.get(source.topic, {})
         channel.metadata = with_entries(channel.metadata, entries)
 
-    def batches(self, new: NewLog, batches: Iterable[Batch]) -> Iterable[Batch]:
+    def batches(self, new: NewLog, batches: Iterable[MessageBatch]) -> Iterable[MessageBatch]:
         """Yield the messages with changed fields and times; raises UsageError for fields that follow from times."""
         schemas = new.format_writer.schemas
         for channel in self._channels:
@@ -536,7 +538,7 @@ class Edits(Transform):
                 raise UsageError(text, path=self.plan.log.name)
         return map(self._edited, batches)
 
-    def _edited(self, batch: Batch) -> Batch:
+    def _edited(self, batch: MessageBatch) -> MessageBatch:
         secret = self.plan.secret_shift
         if secret and len(batch.time) and int(batch.time.min()) < 0:
             # Times that say no date, such as 0, stay.
@@ -579,7 +581,7 @@ class Edits(Transform):
         moved = bool(self.plan.shift) or self.plan.moves_times
         return self.plan.log.index.rules[number].time if moved else None
 
-    def _restamped(self, batch: Batch) -> Batch:
+    def _restamped(self, batch: MessageBatch) -> MessageBatch:
         """Return *batch* with its new log times."""
         time = self.plan.new_times(batch.time)
         more = {
@@ -615,12 +617,12 @@ class Edits(Transform):
         undecodable = self.undecodable[channel.number]
         return "they cannot be decoded, so that their fields cannot be changed" if undecodable else ""
 
-    def _count(self, kind: str) -> Counter[int]:
+    def _count(self, edit_kind: str) -> Counter[int]:
         """Return the largest number of messages that an edit of a kind changed, by channel number."""
         counts = Counter[int]()
         for number, editor in self.editors.items():
             for place, edit in enumerate(self.plan.channels[number].edits):
-                if edit.kind == kind:
+                if edit.kind == edit_kind:
                     counts[number] = max(counts[number], editor.changed[place])
         return counts
 
@@ -648,11 +650,11 @@ class Edits(Transform):
             for place, edit in enumerate(plan.edits):
                 if editor is not None and editor.changed[place]:
                     by_kind.setdefault(edit.kind, []).append(place)
-            for kind, places in by_kind.items():
+            for edit_kind, places in by_kind.items():
                 edits = [plan.edits[p] for p in places]
                 paths = ", ".join(dict.fromkeys(_described(edit) for edit in edits))
                 most = max(editor.changed[p] for p in places) if editor is not None else 0
-                changed.append(Changed(self._kind_of(kind), topic, paths, most))
+                changed.append(Changed(self._kind_of(edit_kind), topic, paths, most))
         own, by_channel = self.plan.metadata, self.plan.channel_metadata
         changed += [Changed("set", "", name, 0) for name in own]
         changed += [
@@ -660,17 +662,17 @@ class Edits(Transform):
         ]
         changed += [Changed("unset", "", name, 0) for name in recipe.unset]
         changed += [Changed("redact position", "", name, 0) for name in self.plan.remove_metadata]
-        for kind, what, name in masking.changes if masking is not None else ():
+        for edit_kind, what, name in masking.changes if masking is not None else ():
             if what != "name of topic":
-                changed.append(Changed(f"redact {kind}", "", f"{what} {name}", 0))
+                changed.append(Changed(f"redact {edit_kind}", "", f"{what} {name}", 0))
         return changed + [Changed("attach", "", file.name, 0) for file in self.attached]
 
-    def _kind_of(self, kind: str) -> str:
+    def _kind_of(self, edit_kind: str) -> str:
         """Return the option that an edit of a kind belongs to."""
         recipe = self.plan.recipe
-        if kind == "stamp":
+        if edit_kind == "stamp":
             return "restamp" if recipe.restamp else "shift" if recipe.scale == 1 else "scale"
-        return f"redact {kind}" if kind in recipe.redact else kind
+        return f"redact {edit_kind}" if edit_kind in recipe.redact else edit_kind
 
     def verify(self, new: NewLog, log: Log) -> None:
         """Compare *log* with the source: what should not have changed is the same, and what should have is gone."""

@@ -29,7 +29,7 @@ from logreel.layout.nodes import (
     measure,
 )
 from logreel.layout.nodes import Sequence as Counted
-from logreel.ops.edit.places import Finder, Places, Target, target
+from logreel.ops.edit.places import FieldRanges, Finder, TargetField, target
 
 Numbers = NDArray[Any]
 #: Return new values of some fields, from their values and the times of their messages in ns.
@@ -65,27 +65,29 @@ class FieldEdit:
     why: str = ""
     whole: bool = False
 
-    def target_at(self, layout: Layout, path: str) -> Target:
+    def target_at(self, layout: Layout, path: str) -> TargetField:
         """Return the field at *path*; numbers and texts in arrays are each a field of their own."""
-        found = target(layout, path, scalars=self.numbers is not None)
+        target_field = target(layout, path, scalars=self.numbers is not None)
         if (
             self.content is not None
-            and isinstance(found.node, Counted | FixedArray)
-            and not _is_content(found.node)
+            and isinstance(target_field.node, Counted | FixedArray)
+            and not _is_content(target_field.node)
         ):
             return target(layout, path, scalars=True)
-        return found
+        return target_field
 
-    def targets(self, layout: Layout) -> list[Target]:
+    def targets(self, layout: Layout) -> list[TargetField]:
         """Return the fields in *layout*; raises NotFoundError for unknown ones, UsageError for other types."""
-        found = [self.target_at(layout, path) for path in self.paths]
-        for path, one in zip(self.paths, found, strict=True):
+        fields = [self.target_at(layout, path) for path in self.paths]
+        for path, target_field in zip(self.paths, fields, strict=True):
             fits = self.clears or (
-                isinstance(one.node, Scalar | Time) if self.numbers is not None else _is_content(one.node)
+                isinstance(target_field.node, Scalar | Time)
+                if self.numbers is not None
+                else _is_content(target_field.node)
             )
             if not fits:
                 raise UsageError(f"{path!r} is not of a type that can be changed")
-        return found
+        return fields
 
 
 def _is_content(node: Node) -> bool:
@@ -140,29 +142,29 @@ class LayoutEditor:
     layout: Layout
     edits: Sequence[FieldEdit]
     changed: Counter[int] = field(default_factory=Counter)
-    _targets: list[list[Target]] = field(init=False)
+    _targets: list[list[TargetField]] = field(init=False)
     _finder: Finder = field(init=False)
     _decode: Callable[[memoryview], dict[str, Any]] = field(init=False)
 
     def __post_init__(self) -> None:
         self._targets = [edit.targets(self.layout) for edit in self.edits]
-        self._finder = Finder(self.layout, [one for some in self._targets for one in some])
+        self._finder = Finder(self.layout, [each for targets in self._targets for each in targets])
         self._decode = self.layout.decoder()
 
     def apply(self, data: Buffer, start: I64, size: I64, time: I64) -> Outcome:
         """See Editor. Several edits of the same bytes apply one after the other if they keep their size."""
-        found, bad = self._finder.find(data, start, size)
+        ranges, bad = self._finder.find(data, start, size)
         at = 0
         spliced: dict[tuple[int, int], bytes] = {}
         for number, (edit, targets) in enumerate(zip(self.edits, self._targets, strict=True)):
-            places = found[at : at + len(targets)]
+            places = ranges[at : at + len(targets)]
             at += len(targets)
             rows = np.zeros(len(start), bool)
             if edit.numbers is not None:
                 self._change_numbers(edit.numbers, data, targets, places, time, rows)
             else:
-                for one, where in zip(targets, places, strict=True):
-                    self._replace(edit, one, where, data, (start, size), spliced, rows)
+                for target_field, where in zip(targets, places, strict=True):
+                    self._replace(edit, target_field, where, data, (start, size), spliced, rows)
             self.changed[number] += int(np.count_nonzero(rows))
         return Outcome(*_spliced(data, start, size, spliced), bad)
 
@@ -170,17 +172,23 @@ class LayoutEditor:
         self,
         change: ChangeNumbers,
         data: Buffer,
-        targets: list[Target],
-        places: list[Places],
+        targets: list[TargetField],
+        places: list[FieldRanges],
         time: I64,
         rows: NDArray[np.bool_],
     ) -> None:
         if not len(places[0].row):
             return
-        old = [read_numbers(data, one.node, where) for one, where in zip(targets, places, strict=True)]
+        old = [
+            read_numbers(data, target_field.node, where)
+            for target_field, where in zip(targets, places, strict=True)
+        ]
         new = change(list(old), time[places[0].row])
-        for one, where, before, after in zip(targets, places, old, new, strict=True):
-            raw_before, raw_after = pack_numbers(one.node, before), pack_numbers(one.node, after)
+        for target_field, where, before, after in zip(targets, places, old, new, strict=True):
+            raw_before, raw_after = (
+                pack_numbers(target_field.node, before),
+                pack_numbers(target_field.node, after),
+            )
             differs = (raw_before != raw_after).any(axis=1)
             rows[where.row[differs]] = True
             width = raw_after.shape[1]
@@ -189,8 +197,8 @@ class LayoutEditor:
     def _replace(
         self,
         edit: FieldEdit,
-        one: Target,
-        where: Places,
+        target_field: TargetField,
+        where: FieldRanges,
         data: Buffer,
         messages: tuple[I64, I64],
         spliced: dict[tuple[int, int], bytes],
@@ -203,10 +211,10 @@ class LayoutEditor:
             if old is None:
                 old = data[begin : begin + length].tobytes()
             if edit.clears:
-                new = cleared(one.node, old)
+                new = cleared(target_field.node, old)
             elif edit.content is not None:
                 message = memoryview(data[start[row] : start[row] + size[row]].data)
-                content, wrap = _unwrapped(one.node, old)
+                content, wrap = _unwrapped(target_field.node, old)
                 new = wrap(edit.content(content, lambda message=message: self._decode(message)))  # type: ignore[misc]
             else:
                 raise UsageError("an edit without a change")
@@ -219,10 +227,10 @@ class LayoutEditor:
 
     def untouched(self, data: Buffer, start: I64, size: I64) -> NDArray[np.uint64]:
         """See Editor."""
-        found, _ = self._finder.find(data, start, size)
+        ranges, _ = self._finder.find(data, start, size)
         cut = {
             (begin, length): b""
-            for where in found
+            for where in ranges
             for begin, length in zip(where.start.tolist(), where.size.tolist(), strict=True)
         }
         data, size = _spliced(data, start, size, cut)
@@ -230,18 +238,19 @@ class LayoutEditor:
 
     def remaining(self, data: Buffer, start: I64, size: I64) -> list[str]:
         """See Editor. Texts and cleared fields must not change once more, and numbers not be forbidden."""
-        found, _ = self._finder.find(data, start, size)
+        ranges, _ = self._finder.find(data, start, size)
         at, left = 0, list[str]()
         for edit, targets in zip(self.edits, self._targets, strict=True):
-            places = found[at : at + len(targets)]
+            places = ranges[at : at + len(targets)]
             at += len(targets)
             again = np.zeros(len(start), bool)
             if edit.numbers is None:
-                for one, where in zip(targets, places, strict=True) if edit.repeats else ():
-                    self._replace(edit, one, where, data.copy(), (start, size), {}, again)
+                for target_field, where in zip(targets, places, strict=True) if edit.repeats else ():
+                    self._replace(edit, target_field, where, data.copy(), (start, size), {}, again)
             elif edit.forbids is not None:
                 values = [
-                    read_numbers(data, one.node, where) for one, where in zip(targets, places, strict=True)
+                    read_numbers(data, target_field.node, where)
+                    for target_field, where in zip(targets, places, strict=True)
                 ]
                 again = edit.forbids(values)
             left += [", ".join(edit.paths)] * bool(again.any())
@@ -311,7 +320,7 @@ def digests(data: Buffer, size: I64) -> NDArray[np.uint64]:
     return out
 
 
-def read_numbers(data: Buffer, node: Node, where: Places) -> Numbers:
+def read_numbers(data: Buffer, node: Node, where: FieldRanges) -> Numbers:
     """Return the values of a field, one per place; times as int64 ns."""
     width = _width(node)
     raw = data[where.start[:, None] + np.arange(width)]
@@ -328,11 +337,11 @@ def pack_numbers(node: Node, values: Numbers) -> NDArray[np.uint8]:
         low, high = (-(1 << 31), (1 << 31) - 1) if node.signed else (0, (1 << 32) - 1)
         if len(seconds) and (int(seconds.min()) < low or int(seconds.max()) > high):
             raise UsageError("a time that becomes earlier than 1970 or later than 2106 cannot be stored")
-        kind = "<i4" if node.signed else "<u4"
-        words = np.stack([seconds, rest], axis=1).astype(kind)
+        number_type = "<i4" if node.signed else "<u4"
+        words = np.stack([seconds, rest], axis=1).astype(number_type)
         return words.view(np.uint8)
-    kind = SCALARS[_type(node)][0]
-    dtype = np.dtype(kind)
+    number_type = SCALARS[_type(node)][0]
+    dtype = np.dtype(number_type)
     if dtype.kind in "iu" and len(values):
         info = np.iinfo(dtype)
         if int(np.min(values)) < info.min or int(np.max(values)) > info.max:
@@ -407,8 +416,8 @@ def _spliced(
     """Return the messages one after another, with ranges (begin, length) of *data* replaced, and their sizes."""
     size = size.copy()
     if not spliced:
-        whole = len(start) and int(start[0]) == 0 and bool((start[1:] == start[:-1] + size[:-1]).all())
-        if whole and int(start[-1] + size[-1]) == len(data):
+        contiguous = len(start) and int(start[0]) == 0 and bool((start[1:] == start[:-1] + size[:-1]).all())
+        if contiguous and int(start[-1] + size[-1]) == len(data):
             return data, size
     view, out, ends = memoryview(np.ascontiguousarray(data).data), bytearray(), start + size
     changes = sorted(spliced.items())

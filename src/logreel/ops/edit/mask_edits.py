@@ -22,7 +22,7 @@ from logreel.ops.edit.log_masking import LogMasking, named
 from logreel.ops.edit.masks import IdentityMask, Mask, TimeMask, all_texts, content, json_payload, whose
 from logreel.ops.edit.meanings import FRAMES, innermost, joined, structs
 from logreel.ops.edit.place_mask import numeric_columns
-from logreel.ops.edit.plan import ChannelPlan, Plan, fields_layout, time_is_inside
+from logreel.ops.edit.plan import ChannelEdits, EditPlan, fields_layout, time_is_inside
 from logreel.ops.edit.position_fields import SHARE, words
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.streams import in_file_order
@@ -97,7 +97,7 @@ def json_messages(ch: Channel) -> Iterator[Any]:
             return
 
 
-def add_masks(plan: Plan, masks: list[Mask]) -> None:
+def add_masks(plan: EditPlan, masks: list[Mask]) -> None:
     """Add what *masks* hide to *plan*: in messages, topics, and, when it is written, all else."""
     plan.masking = LogMasking(masks)
     identity = plan.masking.identity
@@ -138,7 +138,7 @@ def add_masks(plan: Plan, masks: list[Mask]) -> None:
             channel_plan.topic = new
 
 
-def _learn(plan: Plan, mask: IdentityMask) -> None:
+def _learn(plan: EditPlan, mask: IdentityMask) -> None:
     """Learn the identities that names state, so that they are replaced everywhere."""
     log = plan.log
     for ch in log.channels.values():
@@ -185,7 +185,7 @@ def _is_bytes(node: Node) -> bool:
     return isinstance(node, FixedArray | Counted) and node.item in (Scalar("uint8"), Scalar("char"))
 
 
-def _add_contents(channel_plan: ChannelPlan, layout: Layout, mask: Mask) -> None:
+def _add_contents(channel_plan: ChannelEdits, layout: Layout, mask: Mask) -> None:
     """Add changes of texts, of bytes that are text or pictures, and of messages in JSON or without a definition."""
     ch = channel_plan.channel
     fields = list(layout.record.visible())
@@ -228,7 +228,7 @@ def _changed(mask: Mask, leaf: str, raw: bytes, message: Callable[[], Any]) -> b
     return new if new != raw else content(mask, raw)
 
 
-def _add_numbers(channel_plan: ChannelPlan, layout: Layout, mask: IdentityMask) -> None:
+def _add_numbers(channel_plan: ChannelEdits, layout: Layout, mask: IdentityMask) -> None:
     """Add changes of whole numbers whose names say that they identify something."""
     for path, nodes in structs(layout):
         for name, node in nodes.items():
@@ -251,7 +251,7 @@ def _pseudonyms(mask: IdentityMask, values: list[Numbers], time: I64) -> list[Nu
     return made
 
 
-def _add_parameters(plan: Plan, masks: list[Mask]) -> None:
+def _add_parameters(plan: EditPlan, masks: list[Mask]) -> None:
     """Add changes of parameters that changed during the log, in the channel that holds them."""
     exact: dict[float, float] = {}
     for mask in masks:
@@ -296,7 +296,7 @@ def _learn_numbers(log: Log, mask: IdentityMask) -> None:
                     mask.number(int(value))
 
 
-def _add_times(plan: Plan, channel_plan: ChannelPlan, layout: Layout, mask: TimeMask) -> None:
+def _add_times(plan: EditPlan, channel_plan: ChannelEdits, layout: Layout, mask: TimeMask) -> None:
     """Add changes of numbers that are times since 1970, by their type, their names, or their values."""
     ch = channel_plan.channel
     inside = time_is_inside(ch)

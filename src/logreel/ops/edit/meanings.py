@@ -63,16 +63,16 @@ def stamps(layout: Layout, clock_inside: bool) -> list[Stamp]:
     clock_inside  True: the log time of messages is a field of theirs, so that all fields in microseconds whose names
                   say that they are times are on that clock
     """
-    found: dict[tuple[str, ...], Stamp] = {}
+    by_paths: dict[tuple[str, ...], Stamp] = {}
     for path, nodes in structs(layout):
         stamp = find_stamp(nodes, path)
         if stamp is not None and _is_there(layout, stamp):
-            found.setdefault(tuple(stamp.paths), stamp)
+            by_paths.setdefault(tuple(stamp.paths), stamp)
         for name, node in nodes.items() if clock_inside else ():
             if node == Scalar("uint64") and _is_clock(name) and (path or name != "timestamp"):
                 at = joined(path, name)
-                found.setdefault((at,), Stamp(((at, 1000),)))
-    return list(found.values())
+                by_paths.setdefault((at,), Stamp(((at, 1000),)))
+    return list(by_paths.values())
 
 
 def _is_clock(name: str) -> bool:

@@ -74,10 +74,10 @@ def _black_png(data: bytes) -> bytes | None:
 
 def _black_jpeg(data: bytes) -> bytes | None:
     """Return a baseline JPEG: one block of zeros after the other, of which only the first states that it is black."""
-    found = _jpeg_frame(data)
-    if found is None:
+    size_and_components = _jpeg_frame(data)
+    if size_and_components is None:
         return None
-    width, height, components = found
+    width, height, components = size_and_components
     if not 0 < width * height <= MAX_PIXELS:
         return None
     components = 1 if components not in (1, 3) else components
@@ -101,7 +101,7 @@ def _black_jpeg(data: bytes) -> bytes | None:
         (0xDA, start),
     ]
     head = b"".join(
-        b"\xff" + bytes((kind,)) + struct.pack(">H", len(body) + 2) + body for kind, body in parts
+        b"\xff" + bytes((marker,)) + struct.pack(">H", len(body) + 2) + body for marker, body in parts
     )
     return b"\xff\xd8" + head + scan + b"\xff\xd9"
 
@@ -112,17 +112,17 @@ def _jpeg_frame(data: bytes) -> tuple[int, int, int] | None:
     while pos + 4 <= len(data):
         if data[pos] != 0xFF:
             return None
-        kind = data[pos + 1]
-        if kind == 0xFF or kind == 0x01 or 0xD0 <= kind <= 0xD8:
-            pos += 1 if kind == 0xFF else 2
+        marker = data[pos + 1]
+        if marker == 0xFF or marker == 0x01 or 0xD0 <= marker <= 0xD8:
+            pos += 1 if marker == 0xFF else 2
             continue
         size = int.from_bytes(data[pos + 2 : pos + 4], "big")
-        if 0xC0 <= kind <= 0xCF and kind not in (0xC4, 0xC8, 0xCC):
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
             if pos + 10 > len(data):
                 return None
             height, width = struct.unpack(">HH", data[pos + 5 : pos + 9])
             return width, height, data[pos + 9]
-        if kind == 0xDA or size < 2:
+        if marker == 0xDA or size < 2:
             return None
         pos += 2 + size
     return None
@@ -147,12 +147,12 @@ def without_metadata(data: bytes) -> bytes | None:
 def _bare_jpeg(data: bytes) -> bytes:
     out, pos = bytearray(data[:2]), 2
     while pos + 4 <= len(data) and data[pos] == 0xFF:
-        kind = data[pos + 1]
+        marker = data[pos + 1]
         size = int.from_bytes(data[pos + 2 : pos + 4], "big")
-        if kind == 0xDA or size < 2:
+        if marker == 0xDA or size < 2:
             break
         # APP0 (JFIF), APP2 (colour profile) and APP14 (colours) are needed to show the picture.
-        keeps = kind in (0xE0, 0xE2, 0xEE) or not (0xE0 <= kind <= 0xEF or kind == 0xFE)
+        keeps = marker in (0xE0, 0xE2, 0xEE) or not (0xE0 <= marker <= 0xEF or marker == 0xFE)
         out += data[pos : pos + 2 + size] if keeps else b""
         pos += 2 + size
     end = data.rfind(b"\xff\xd9", pos)

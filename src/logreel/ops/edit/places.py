@@ -40,7 +40,7 @@ class _TooShort(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TargetField:
     """A field of a Layout; *steps*: its path with every array on the way, *node*: what is there."""
 
     steps: tuple[Step, ...]
@@ -48,7 +48,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class FieldRanges:
     """Byte ranges of one field in many messages, ascending by message.
 
     row    int64[k]  message of each range
@@ -61,7 +61,7 @@ class Places:
     size: I64
 
 
-def target(layout: Layout, path: str, scalars: bool = False) -> Target:
+def target(layout: Layout, path: str, scalars: bool = False) -> TargetField:
     """Return the field at *path*; arrays without an index mean all their items.
 
     scalars  True: go on to the numbers in an array, so that each is a range of its own
@@ -79,7 +79,7 @@ def target(layout: Layout, path: str, scalars: bool = False) -> Target:
     while scalars and isinstance(node, FixedArray | Counted) and not _is_opaque(node):
         steps.append(None)
         node = node.item
-    return Target(tuple(steps), node)
+    return TargetField(tuple(steps), node)
 
 
 def _inside(node: Node, step: str | int, path: str) -> Node:
@@ -89,9 +89,9 @@ def _inside(node: Node, step: str | int, path: str) -> Node:
             raise UsageError(f"no array at {path!r}")
         return node.item
     if isinstance(node, Struct):
-        for one in node.visible():
-            if one.name == step:
-                return one.node
+        for member in node.visible():
+            if member.name == step:
+                return member.node
     raise NotFoundError("field", path, [])
 
 
@@ -109,18 +109,18 @@ def has_grid(node: Node, known: dict[int, bool] | None = None) -> bool:
         known[id(node)] = False
         match node:
             case Align():
-                found = True
+                has = True
             case String(grid=grid, tail=tail):
-                found = grid is not None or tail > 0
+                has = grid is not None or tail > 0
             case Counted(grid=grid, item=item):
-                found = grid is not None or has_grid(item, known)
+                has = grid is not None or has_grid(item, known)
             case FixedArray(item=item) | Skip(node=item):
-                found = has_grid(item, known)
+                has = has_grid(item, known)
             case Struct(fields=fields):
-                found = any(has_grid(f.node, known) for f in fields)
+                has = any(has_grid(f.node, known) for f in fields)
             case _:
-                found = False
-        known[id(node)] = found
+                has = False
+        known[id(node)] = has
     return known[id(node)]
 
 
@@ -135,26 +135,26 @@ class _Tree:
 class Finder:
     """Finds fields in the payloads of a Layout."""
 
-    def __init__(self, layout: Layout, targets: Sequence[Target]) -> None:
+    def __init__(self, layout: Layout, targets: Sequence[TargetField]) -> None:
         self._count = len(targets)
-        self._fixed = [_fixed_places(layout, one) for one in targets]
+        self._fixed = [_fixed_places(layout, target_field) for target_field in targets]
         self._least = layout.measure.least
         tree = _Tree()
-        for number, one in enumerate(targets):
+        for number, target_field in enumerate(targets):
             if self._fixed[number] is None:
                 at = tree
-                for step in one.steps:
+                for step in target_field.steps:
                     at = at.below.setdefault(step, _Tree())
                 at.here.append(number)
         self._walk = _walk(layout.root, tree, {}) if tree.below else None
 
-    def find(self, data: Buffer, start: I64, size: I64) -> tuple[list[Places], I64]:
+    def find(self, data: Buffer, start: I64, size: I64) -> tuple[list[FieldRanges], I64]:
         """Return the places of each target in the messages data[start:start + size], and the rows of bad messages.
 
         A message that ends before its Layout is bad; its fields have no places.
         """
         bad = size < self._least
-        found: list[list[list[tuple[int, int]]]] = []
+        by_row: list[list[list[tuple[int, int]]]] = []
         rows: list[int] = []
         if self._walk is not None:
             view = memoryview(np.ascontiguousarray(data).data)
@@ -167,29 +167,29 @@ class Finder:
                 except _TooShort:
                     bad[row] = True
                     continue
-                found.append(out)
+                by_row.append(out)
                 rows.append(row)
         good = np.flatnonzero(~bad)
         places = [
-            self._walked(number, found, rows, start) if fixed is None else _repeated(fixed, good, start)
+            self._walked(number, by_row, rows, start) if fixed is None else _repeated(fixed, good, start)
             for number, fixed in enumerate(self._fixed)
         ]
         return places, np.flatnonzero(bad)
 
     def _walked(
-        self, number: int, found: list[list[list[tuple[int, int]]]], rows: list[int], start: I64
-    ) -> Places:
-        flat = [(row, lo, hi) for row, out in zip(rows, found, strict=True) for lo, hi in out[number]]
+        self, number: int, by_row: list[list[list[tuple[int, int]]]], rows: list[int], start: I64
+    ) -> FieldRanges:
+        flat = [(row, lo, hi) for row, out in zip(rows, by_row, strict=True) for lo, hi in out[number]]
         table = np.array(flat, np.int64).reshape(len(flat), 3)
-        return Places(table[:, 0], start[table[:, 0]] + table[:, 1], table[:, 2] - table[:, 1])
+        return FieldRanges(table[:, 0], start[table[:, 0]] + table[:, 1], table[:, 2] - table[:, 1])
 
 
-def _fixed_places(layout: Layout, one: Target) -> tuple[tuple[int, ...], int] | None:
+def _fixed_places(layout: Layout, target_field: TargetField) -> tuple[tuple[int, ...], int] | None:
     """Return the offsets of a field that is at the same place in each message, and its size; else None."""
-    if not isinstance(layout.root, Struct) or not isinstance(one.node, Scalar):
+    if not isinstance(layout.root, Struct) or not isinstance(target_field.node, Scalar):
         return None
-    names = [step for step in one.steps if step is not None]
-    if len(names) != len(one.steps) or not all(isinstance(step, str) for step in names):
+    names = [step for step in target_field.steps if step is not None]
+    if len(names) != len(target_field.steps) or not all(isinstance(step, str) for step in names):
         return None
     try:
         leaf = layout.find(".".join(map(str, names)))
@@ -198,9 +198,9 @@ def _fixed_places(layout: Layout, one: Target) -> tuple[tuple[int, ...], int] | 
     return (leaf.runs, scalar_width(leaf.type)) if leaf.items == 1 and len(leaf.runs) == 1 else None
 
 
-def _repeated(fixed: tuple[tuple[int, ...], int], rows: I64, start: I64) -> Places:
+def _repeated(fixed: tuple[tuple[int, ...], int], rows: I64, start: I64) -> FieldRanges:
     (offset,), size = fixed
-    return Places(rows, start[rows] + offset, np.full(len(rows), size, np.int64))
+    return FieldRanges(rows, start[rows] + offset, np.full(len(rows), size, np.int64))
 
 
 def _walk(node: Node, tree: _Tree, sizes: dict[int, Measure]) -> Walk:
@@ -247,7 +247,7 @@ def _walk_items(
 ) -> Walk:
     """Return the Walk of an array; *counted*: width of its count and alignment of its items, None: *fixed* items."""
     every = tree.below.get(None)
-    alone = {step: _walk(item, one, sizes) for step, one in tree.below.items() if isinstance(step, int)}
+    alone = {step: _walk(item, below, sizes) for step, below in tree.below.items() if isinstance(step, int)}
     usual = _walk(item, every, sizes) if every is not None else _skip(item, sizes)
     least = max(1, measure(item, sizes).least)
 

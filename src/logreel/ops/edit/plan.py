@@ -29,7 +29,7 @@ AGES = 10**17
 
 
 @dataclass(slots=True)
-class ChannelPlan:
+class ChannelEdits:
     """What changes in one channel.
 
     topic  the new topic
@@ -54,7 +54,7 @@ class ChannelPlan:
 
 
 @dataclass(slots=True)
-class Plan:
+class EditPlan:
     """What changes in a log.
 
     channels  plans by channel number
@@ -67,7 +67,7 @@ class Plan:
 
     log: Log
     recipe: Recipe
-    channels: dict[int, ChannelPlan]
+    channels: dict[int, ChannelEdits]
     notes: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -123,11 +123,11 @@ def editor_of(ch: Channel, edits: list[FieldEdit]) -> Editor:
         return LayoutEditor(layout, edits)
     from logreel.ops.edit.trees import tree_editor
 
-    found = tree_editor(ch, layout, edits)
-    if found is None:
+    editor = tree_editor(ch, layout, edits)
+    if editor is None:
         text = f"fields of {ch.topic!r} cannot be changed: its messages are {ch.schema.encoding or 'bytes'}"
         raise UsageError(text, path=ch.log.name, hint="drop the topic instead")
-    return found
+    return editor
 
 
 def fields_layout(ch: Channel) -> Layout | None:
@@ -144,6 +144,6 @@ def time_is_inside(ch: Channel) -> bool:
     return isinstance(rule, FieldAt) and rule.offset >= 0
 
 
-def dropped(plan: Plan) -> Iterator[ChannelPlan]:
+def dropped(plan: EditPlan) -> Iterator[ChannelEdits]:
     """Yield the plans of channels that are left out."""
-    return (one for one in plan.channels.values() if one.drop)
+    return (channel_edits for channel_edits in plan.channels.values() if channel_edits.drop)

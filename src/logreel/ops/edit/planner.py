@@ -15,7 +15,7 @@ from logreel.log.log import Log
 from logreel.log.topic_match import GROUPS, REGEX, regex_groups, topic_and_fields
 from logreel.ops.edit.field_edits import FieldEdit, Numbers, in_type
 from logreel.ops.edit.meanings import frame_paths, stamps
-from logreel.ops.edit.plan import ChannelPlan, Plan, fields_layout, scaled, time_is_inside
+from logreel.ops.edit.plan import ChannelEdits, EditPlan, fields_layout, scaled, time_is_inside
 from logreel.ops.edit.recipe import Recipe
 
 _GROUP = re.compile(r"\{(\d*)\}")
@@ -33,30 +33,30 @@ def new_topics(topics: Iterable[str], rename: Mapping[str, str]) -> dict[str, st
     become equal.
     """
     names = list(topics)
-    found: dict[str, str] = {}
+    renamed: dict[str, str] = {}
     for old, new in rename.items():
         if old in names:
-            found[old] = _filled(new, [], 0, old)
+            renamed[old] = _filled(new, [], 0, old)
     for old, new in rename.items():
         if old in names:
             continue
-        (fit, total), some = _compiled(old), False
+        (fit, total), matched = _compiled(old), False
         for name in names:
             groups = None if name.startswith("~") else fit(name)
             if groups is not None:
-                some = True
-                if name not in found:
-                    found[name] = _filled(new, groups, total, name)
-        if not some:
+                matched = True
+                if name not in renamed:
+                    renamed[name] = _filled(new, groups, total, name)
+        if not matched:
             raise TopicError("channel to be renamed", old, names, none="the log has no channels")
-    _check(names, found)
-    return {old: new for old, new in found.items() if old != new}
+    _check(names, renamed)
+    return {old: new for old, new in renamed.items() if old != new}
 
 
-def _check(names: list[str], found: Mapping[str, str]) -> None:
+def _check(names: list[str], renamed: Mapping[str, str]) -> None:
     taken: dict[str, str] = {}
     for name in names:
-        new = found.get(name, name)
+        new = renamed.get(name, name)
         if new.startswith("~") and not name.startswith("~"):
             raise UsageError(f"{name!r} cannot become {new!r}: names with ~ are reserved")
         if name.startswith("~") and new != name:
@@ -99,12 +99,12 @@ def _filled(new: str, groups: list[str], total: int, topic: str) -> str:
     """Return *new* with the texts of *groups*, the first of *total*; an exact name has none."""
     count = iter(range(1, 1 + total))
 
-    def group(one: re.Match[str]) -> str:
-        number = int(one[1]) if one[1] else next(count, -1)
+    def group(match: re.Match[str]) -> str:
+        number = int(match[1]) if match[1] else next(count, -1)
         if number == 0:
             return topic
         if not 0 < number <= total:
-            raise UsageError(f"{new!r}: {one[0]} has no wildcard or group in the old name")
+            raise UsageError(f"{new!r}: {match[0]} has no wildcard or group in the old name")
         if number > len(groups):
             raise UsageError(f"{new!r}: only the first {GROUPS} wildcards or groups can be named")
         return groups[number - 1]
@@ -118,7 +118,7 @@ OTHER_CLOCK = 86_400 * 10**9
 MOST = 2.0**62
 
 
-def make_plan(log: Log, recipe: Recipe) -> Plan:
+def make_plan(log: Log, recipe: Recipe) -> EditPlan:
     """Return what *recipe* changes in *log*; raises UsageError or NotFoundError for what it cannot change."""
     dropped = {ch.number for ch in log.match(recipe.drop_topic)} if recipe.drop_topic else set[int]()
     kept = [name for name, ch in log.channels.items() if ch.number not in dropped]
@@ -126,11 +126,11 @@ def make_plan(log: Log, recipe: Recipe) -> Plan:
         raise UsageError("no channel is left", path=log.name)
     names = new_topics(kept, recipe.rename)
     plans = {
-        ch.number: ChannelPlan(ch, names.get(ch.topic, ch.topic), drop="dropped" * (ch.number in dropped))
+        ch.number: ChannelEdits(ch, names.get(ch.topic, ch.topic), drop="dropped" * (ch.number in dropped))
         for ch in log.channels.values()
     }
-    plan = Plan(log, recipe, plans)
-    there = [one for one in plans.values() if not one.drop]
+    plan = EditPlan(log, recipe, plans)
+    not_dropped = [channel_edits for channel_edits in plans.values() if not channel_edits.drop]
     for want in recipe.zero:
         _add_zero(log, want, plans)
     if recipe.redact:
@@ -138,16 +138,16 @@ def make_plan(log: Log, recipe: Recipe) -> Plan:
 
         add_redactions(plan)
     if recipe.frame:
-        _add_frames(plan, there)
+        _add_frames(plan, not_dropped)
     if recipe.restamp or (recipe.clock != "log" and (recipe.shift or recipe.scale != 1)):
-        _add_stamps(plan, there)
-    for one in there:
-        if one.edits and not one.drop:
-            one.editor()
+        _add_stamps(plan, not_dropped)
+    for channel_edits in not_dropped:
+        if channel_edits.edits and not channel_edits.drop:
+            channel_edits.editor()
     return plan
 
 
-def _add_zero(log: Log, want: str, plans: dict[int, ChannelPlan]) -> None:
+def _add_zero(log: Log, want: str, plans: dict[int, ChannelEdits]) -> None:
     split = topic_and_fields(log.channels, want)
     if split is None or not split[1]:
         text = f"{want!r}: expected topic.field or topic:field,field"
@@ -162,11 +162,11 @@ def _add_zero(log: Log, want: str, plans: dict[int, ChannelPlan]) -> None:
             continue
         edit = FieldEdit("zero", tuple(fields), clears=True)
         try:
-            found = edit.targets(layout)
+            targets = edit.targets(layout)
         except NotFoundError as error:
             errors.append(error)
             continue
-        if any(one.steps == ("timestamp",) for one in found) and time_is_inside(ch):
+        if any(target_field.steps == ("timestamp",) for target_field in targets) and time_is_inside(ch):
             raise UsageError(f"{want!r} is the time of the messages", path=log.name)
         plans[ch.number].edits += [FieldEdit("zero", (path,), clears=True) for path in fields]
         done = True
@@ -176,41 +176,41 @@ def _add_zero(log: Log, want: str, plans: dict[int, ChannelPlan]) -> None:
         )
 
 
-def _add_frames(plan: Plan, there: list[ChannelPlan]) -> None:
+def _add_frames(plan: EditPlan, kept: list[ChannelEdits]) -> None:
     names = {old.encode(): new.encode() for old, new in plan.recipe.frame.items()}
 
     def change(old: bytes, message: Callable[[], Any]) -> bytes:
         return names.get(old, old)
 
-    some = False
-    for one in there:
-        layout = fields_layout(one.channel)
-        paths = frame_paths(layout) if layout is not None and not one.channel.reserved else []
-        one.edits += [FieldEdit("frame", (path,), content=change) for path in paths]
-        some |= bool(paths)
-    if not some:
+    any_frame = False
+    for channel_edits in kept:
+        layout = fields_layout(channel_edits.channel)
+        paths = frame_paths(layout) if layout is not None and not channel_edits.channel.reserved else []
+        channel_edits.edits += [FieldEdit("frame", (path,), content=change) for path in paths]
+        any_frame |= bool(paths)
+    if not any_frame:
         raise UsageError("no channel has a field with the name of a frame", path=plan.log.name)
 
 
-def _add_stamps(plan: Plan, there: list[ChannelPlan]) -> None:
-    recipe, some = plan.recipe, False
-    for one in there:
-        ch = one.channel
+def _add_stamps(plan: EditPlan, kept: list[ChannelEdits]) -> None:
+    recipe, any_stamp = plan.recipe, False
+    for channel_edits in kept:
+        ch = channel_edits.channel
         layout = fields_layout(ch)
         if layout is None or ch.reserved:
             continue
         inside = time_is_inside(ch)
-        found = stamps(layout, inside)
+        stamps_of_data = stamps(layout, inside)
         if recipe.restamp == "log=header":
-            one.stamp = found[0] if found else None
+            channel_edits.stamp = stamps_of_data[0] if stamps_of_data else None
         elif recipe.restamp:
             # Fields of other events, such as the last signal of a receiver, are no stamps of the message.
             own = stamps(layout, False)
-            one.edits += [_stamp_edit(stamp, _to_log_time) for stamp in own]
+            channel_edits.edits += [_stamp_edit(stamp, _to_log_time) for stamp in own]
         else:
-            one.edits += [_stamp_edit(stamp, _moved(plan)) for stamp in found]
-        some |= bool(found) or inside
-    if not some and (recipe.restamp or recipe.clock == "header"):
+            channel_edits.edits += [_stamp_edit(stamp, _moved(plan)) for stamp in stamps_of_data]
+        any_stamp |= bool(stamps_of_data) or inside
+    if not any_stamp and (recipe.restamp or recipe.clock == "header"):
         raise UsageError("no channel has a stamp in its messages", path=plan.log.name)
 
 
@@ -218,7 +218,7 @@ def _to_log_time(ns: I64, time: I64) -> I64:
     return time
 
 
-def _moved(plan: Plan) -> Callable[[I64, I64], I64]:
+def _moved(plan: EditPlan) -> Callable[[I64, I64], I64]:
     """Return the function from stamps to those with shift and scale; 0, which means unknown, stays."""
     recipe, origin = plan.recipe, list[int]()
     start, end = plan.log.start or 0, plan.log.end or 0
@@ -251,9 +251,9 @@ def _stamp_edit(stamp: Stamp, change: Callable[[I64, I64], I64]) -> FieldEdit:
         same = (new == ns) | ~sane
         made: list[Numbers] = []
         for value, unit in zip(values, units, strict=True):
-            whole = new // unit if unit != 1 or len(units) == 1 else new % 10**9
+            number = new // unit if unit != 1 or len(units) == 1 else new % 10**9
             # Not a mixture of types, which NumPy would make float64.
-            made.append(np.where(same, value, in_type(whole, value.dtype)))
+            made.append(np.where(same, value, in_type(number, value.dtype)))
         return made
 
     return FieldEdit("stamp", tuple(stamp.paths), numbers=numbers)

@@ -59,9 +59,9 @@ MANY = 1 << 20
 
 def words(name: str) -> set[str]:
     """Return the words of a name such as ``ref_lat`` or ``latitudeDeg``, in lower case."""
-    found = {word.lower() for word in _WORD.findall(name)}
+    lowered = {word.lower() for word in _WORD.findall(name)}
     # Only alone: elsewhere it means longitudinal.
-    return {"longitude"} if found == {"long"} else found
+    return {"longitude"} if lowered == {"long"} else lowered
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,27 +237,27 @@ def hidden_pairs(ch: Channel, layout: Layout, cells: Cells, known: set[str]) -> 
 
     known  paths of fields that are known to be positions
     """
-    found: list[HiddenPair] = []
+    pairs: list[HiddenPair] = []
     for first, second, degree in _neighbours(layout) if 0 < len(ch) <= MANY else ():
         if {first, second} & known:
             continue
         try:
             values = columns(ch, [first, second]).values
-            one, other = (np.asarray(values[path], np.float64) * degree for path in (first, second))
+            column, other = (np.asarray(values[path], np.float64) * degree for path in (first, second))
         except (LogError, ValueError, TypeError):
             continue
-        if len(one) != len(other):
+        if len(column) != len(other):
             continue
-        stated = np.count_nonzero(np.isfinite(one) & np.isfinite(other) & (one != 0) & (other != 0))
-        for names, lat, lon in (((first, second), one, other), ((second, first), other, one)):
+        stated = np.count_nonzero(np.isfinite(column) & np.isfinite(other) & (column != 0) & (other != 0))
+        for names, lat, lon in (((first, second), column, other), ((second, first), other, column)):
             both = np.flatnonzero(cells.axis(lat, 0) & cells.axis(lon, 1))
             both = both[(np.abs(lat[both]) >= 1) | (np.abs(lon[both]) >= 1)]
             hits = np.count_nonzero(cells.contain(lat[both], lon[both]))
             # Other quantities can pass through such values; positions of one log are all near each other.
             if hits and hits >= SHARE * stated:
-                found.append(HiddenPair(*names, degree))
+                pairs.append(HiddenPair(*names, degree))
                 break
-    return found
+    return pairs
 
 
 def _neighbours(layout: Layout) -> Iterator[tuple[str, str, float]]:

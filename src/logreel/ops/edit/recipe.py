@@ -38,7 +38,7 @@ Names = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Attached:
+class FileToAttach:
     """A file to be attached; *name* and *media_type*: empty for those of the path."""
 
     path: str
@@ -93,7 +93,7 @@ class Recipe:
     restamp: str = ""
     set: Mapping[str, Any] = field(default_factory=dict)
     unset: tuple[str, ...] = ()
-    attach: tuple[Attached, ...] = ()
+    attach: tuple[FileToAttach, ...] = ()
     redact: Names = field(default_factory=dict)
     origin: tuple[float, float, float] = NEUTRAL
 
@@ -105,34 +105,34 @@ class Recipe:
         return self != Recipe(clock=self.clock, origin=self.origin)
 
     @classmethod
-    def of(cls, **given: Any) -> Recipe:
+    def of(cls, **options: Any) -> Recipe:
         """Return the recipe of keyword arguments as ``edit`` takes them; None means not given.
 
         Raises UsageError for unknown names and values that do not fit.
         """
-        known = {one.name for one in fields(cls)}
-        found: dict[str, Any] = {}
-        for key, value in given.items():
+        known = {option.name for option in fields(cls)}
+        checked: dict[str, Any] = {}
+        for key, value in options.items():
             if key not in known:
                 raise UsageError(
                     f"{key!r} is no edit; there are: {', '.join(_spelled(k) for k in sorted(known))}"
                 )
             if value is not None:
-                found[key] = _CHECKS[key](_spelled(key), value)
-        return cls(**found)
+                checked[key] = _CHECKS[key](_spelled(key), value)
+        return cls(**checked)
 
     def with_more(self, other: Recipe) -> Recipe:
         """Return the recipe with what *other* adds; of single values, that of *other* has precedence if it has any."""
-        usual, found = Recipe(), dict[str, Any]()
-        for one in fields(self):
-            mine, more = getattr(self, one.name), getattr(other, one.name)
-            if isinstance(mine, Mapping):
-                found[one.name] = {**mine, **more}
-            elif isinstance(mine, tuple) and one.name != "origin":
-                found[one.name] = (*mine, *more)
-            elif more != getattr(usual, one.name):
-                found[one.name] = more
-        return replace(self, **found)
+        usual, merged = Recipe(), dict[str, Any]()
+        for option in fields(self):
+            present, more = getattr(self, option.name), getattr(other, option.name)
+            if isinstance(present, Mapping):
+                merged[option.name] = {**present, **more}
+            elif isinstance(present, tuple) and option.name != "origin":
+                merged[option.name] = (*present, *more)
+            elif more != getattr(usual, option.name):
+                merged[option.name] = more
+        return replace(self, **merged)
 
 
 def read_recipe(path: str | os.PathLike[str]) -> Recipe:
@@ -148,17 +148,17 @@ def read_recipe(path: str | os.PathLike[str]) -> Recipe:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"no valid TOML: {error}", path=name) from None
-    given: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for key, value in table.items():
         plain = key.replace("-", "_")
         try:
-            given |= {plain: value}
+            options |= {plain: value}
             Recipe.of(**{plain: value})
         except UsageError as error:
             raise UsageError(f"line {line_of(text, [key])}: {error.text}", path=name) from None
     folder = Path(path).parent
     try:
-        made = Recipe.of(**given)
+        made = Recipe.of(**options)
     except UsageError as error:
         raise UsageError(error.text, path=name) from None
     return replace(made, attach=tuple(replace(a, path=os.fspath(folder / a.path)) for a in made.attach))
@@ -177,13 +177,13 @@ def _pairs(key: str, value: Any) -> dict[str, str]:
 
 
 def _texts(key: str, value: Any) -> tuple[str, ...]:
-    some = [value] if isinstance(value, str) else value
-    if not isinstance(some, Iterable) or isinstance(some, Mapping | bytes):
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, Iterable) or isinstance(texts, Mapping | bytes):
         raise UsageError(f"{key}: expected a list of texts, not {value!r:.60}")
-    found = tuple(some)
-    if not all(isinstance(one, str) and one for one in found):
+    result = tuple(texts)
+    if not all(isinstance(text, str) and text for text in result):
         raise UsageError(f"{key}: expected a list of texts, not {value!r:.60}")
-    return found
+    return result
 
 
 def _length(key: str, value: Any) -> int:
@@ -214,23 +214,25 @@ def _metadata(key: str, value: Any) -> dict[str, Any]:
     return dict(value)
 
 
-def _attached(key: str, value: Any) -> tuple[Attached, ...]:
-    some = [value] if isinstance(value, str | Mapping | Attached | os.PathLike) else value
-    if not isinstance(some, Iterable):
+def _attached(key: str, value: Any) -> tuple[FileToAttach, ...]:
+    files = [value] if isinstance(value, str | Mapping | FileToAttach | os.PathLike) else value
+    if not isinstance(files, Iterable):
         raise UsageError(f"{key}: expected files, not {value!r:.60}")
-    found = []
-    for one in some:
-        if isinstance(one, str | os.PathLike):
-            one = Attached(os.fspath(one))
-        elif isinstance(one, Mapping):
-            unknown = set(one) - {"path", "name", "type"}
-            if unknown or not isinstance(one.get("path"), str):
-                raise UsageError(f"{key}: expected path, and optionally name and type, not {dict(one)!r:.80}")
-            one = Attached(one["path"], str(one.get("name", "")), str(one.get("type", "")))
-        if not isinstance(one, Attached):
-            raise UsageError(f"{key}: expected files, not {one!r:.60}")
-        found.append(one)
-    return tuple(found)
+    attached = []
+    for entry in files:
+        if isinstance(entry, str | os.PathLike):
+            entry = FileToAttach(os.fspath(entry))
+        elif isinstance(entry, Mapping):
+            unknown = set(entry) - {"path", "name", "type"}
+            if unknown or not isinstance(entry.get("path"), str):
+                raise UsageError(
+                    f"{key}: expected path, and optionally name and type, not {dict(entry)!r:.80}"
+                )
+            entry = FileToAttach(entry["path"], str(entry.get("name", "")), str(entry.get("type", "")))
+        if not isinstance(entry, FileToAttach):
+            raise UsageError(f"{key}: expected files, not {entry!r:.60}")
+        attached.append(entry)
+    return tuple(attached)
 
 
 def _redactions(key: str, value: Any) -> dict[str, str]:
@@ -238,12 +240,15 @@ def _redactions(key: str, value: Any) -> dict[str, str]:
     if isinstance(value, Mapping):
         pairs = [(str(what), str(how)) for what, how in value.items()]
     else:
-        each = [one.strip() for text in _texts(key, value) for one in text.split(",")]
-        pairs = [(one.partition("=")[0], one.partition("=")[2]) for one in each if one]
-    found: dict[str, str] = {}
+        each = [spec.strip() for text in _texts(key, value) for spec in text.split(",")]
+        pairs = [(spec.partition("=")[0], spec.partition("=")[2]) for spec in each if spec]
+    redactions: dict[str, str] = {}
     for what, how in pairs:
         if what == ALL and not how:
-            found = {**{one: ways[0] for one, ways in REDACTIONS.items() if one != "position"}, **found}
+            redactions = {
+                **{content: ways[0] for content, ways in REDACTIONS.items() if content != "position"},
+                **redactions,
+            }
             continue
         if what not in REDACTIONS:
             raise UsageError(
@@ -252,14 +257,14 @@ def _redactions(key: str, value: Any) -> dict[str, str]:
         ways = REDACTIONS[what]
         if how and how not in ways:
             raise UsageError(f"{key}: {what} can be redacted by {' or '.join(ways)}, not by {how!r}")
-        found[what] = how or ways[0]
-    return found
+        redactions[what] = how or ways[0]
+    return redactions
 
 
 def _place(key: str, value: Any) -> tuple[float, float, float]:
-    some: Sequence[Any] = value.split(",") if isinstance(value, str) else value
+    parts: Sequence[Any] = value.split(",") if isinstance(value, str) else value
     try:
-        numbers = [float(one) for one in some]
+        numbers = [float(part) for part in parts]
     except (TypeError, ValueError):
         numbers = []
     numbers += [0.0] * (len(numbers) == 2)

@@ -33,7 +33,7 @@ from logreel.ops.edit.place_mask import (
     windows,
     without_numbers,
 )
-from logreel.ops.edit.plan import ChannelPlan, Plan, editor_of, fields_layout
+from logreel.ops.edit.plan import ChannelEdits, EditPlan, editor_of, fields_layout
 from logreel.ops.edit.position_fields import (
     Cells,
     PlaceFields,
@@ -60,7 +60,7 @@ _TEXTS = {"text", "msg", "message", "comment", "description"}
 _KEY = re.compile(rb'"(?:[A-Za-z_]*_)?lat(?:itude)?(?:_[a-z]+)?"\s*:', re.IGNORECASE)
 
 
-def add_redactions(plan: Plan) -> None:
+def add_redactions(plan: EditPlan) -> None:
     """Add the redactions of a recipe to *plan*."""
     ways = plan.recipe.redact
     if "images" in ways:
@@ -79,39 +79,39 @@ def add_redactions(plan: Plan) -> None:
         add_masks(plan, masks)
 
 
-def _open_plans(plan: Plan) -> Iterator[tuple[ChannelPlan, Layout]]:
+def _open_plans(plan: EditPlan) -> Iterator[tuple[ChannelEdits, Layout]]:
     """Yield the plans of channels that are kept, and the Layouts that name their fields."""
-    for one in plan.channels.values():
-        layout = fields_layout(one.channel) if not one.drop else None
+    for channel_edits in plan.channels.values():
+        layout = fields_layout(channel_edits.channel) if not channel_edits.drop else None
         if layout is not None:
-            yield one, layout
+            yield channel_edits, layout
 
 
-def _drop(one: ChannelPlan, what: str, why: str) -> None:
-    one.drop, one.drop_kind = why, f"redact {what}"
+def _drop(channel_edits: ChannelEdits, what: str, why: str) -> None:
+    channel_edits.drop, channel_edits.drop_kind = why, f"redact {what}"
 
 
 # ------------------------------------------------------------------------------------------------- pictures
 
 
-def _add_images(plan: Plan, way: str) -> None:
-    some = False
-    for one, _ in _open_plans(plan):
-        lens = next((lens for lens in lenses(one.channel) if isinstance(lens, Image)), None)
+def _add_images(plan: EditPlan, way: str) -> None:
+    any_channel = False
+    for channel_edits, _ in _open_plans(plan):
+        lens = next((lens for lens in lenses(channel_edits.channel) if isinstance(lens, Image)), None)
         if lens is None:
             continue
-        some = True
+        any_channel = True
         if way == "drop":
-            _drop(one, "images", "pictures")
-        elif (codec := _unknown_codec(one.channel, lens)) is not None:
-            _drop(one, "images", f"pictures that cannot be replaced by black ones: {codec}")
+            _drop(channel_edits, "images", "pictures")
+        elif (codec := _unknown_codec(channel_edits.channel, lens)) is not None:
+            _drop(channel_edits, "images", f"pictures that cannot be replaced by black ones: {codec}")
         else:
-            one.edits.append(FieldEdit("images", (lens.data,), content=blank(lens.encoding)))
+            channel_edits.edits.append(FieldEdit("images", (lens.data,), content=blank(lens.encoding)))
     for name, attachment in plan.log.attachments.items():
         if attachment.media_type.startswith(("image/", "video/")):
             plan.problems.append(f"the attachment {name!r} is a picture, and stays")
-            some = True
-    if not some:
+            any_channel = True
+    if not any_channel:
         plan.notes.append("no channel has pictures")
 
 
@@ -128,18 +128,18 @@ def _unknown_codec(ch: Channel, lens: Image) -> str | None:
 # ---------------------------------------------------------------------------------------------------- texts
 
 
-def _add_text(plan: Plan, way: str) -> None:
-    some = False
-    for one, layout in _open_plans(plan):
-        paths = _text_fields(one.channel, layout)
+def _add_text(plan: EditPlan, way: str) -> None:
+    any_channel = False
+    for channel_edits, layout in _open_plans(plan):
+        paths = _text_fields(channel_edits.channel, layout)
         if not paths:
             continue
-        some = True
+        any_channel = True
         if way == "drop":
-            _drop(one, "text", "text")
+            _drop(channel_edits, "text", "text")
         else:
-            one.edits += [FieldEdit("text", (path,), content=_redacted) for path in paths]
-    if not some:
+            channel_edits.edits += [FieldEdit("text", (path,), content=_redacted) for path in paths]
+    if not any_channel:
         plan.notes.append("no channel has text")
 
 
@@ -150,14 +150,14 @@ def _redacted(text: bytes, message: Callable[[], Any]) -> bytes:
 def _text_fields(ch: Channel, layout: Layout) -> list[str]:
     """Return the fields of *ch* with free text: lines of logs, comments, messages that are only a text."""
     lens = next((lens for lens in lenses(ch) if isinstance(lens, Text)), None)
-    found = [lens.text] if lens is not None else []
+    texts = [lens.text] if lens is not None else []
     nodes = next((nodes for _, nodes in structs(layout)), {})
     alone, single = len(nodes) == 1, isinstance(layout.root, Struct)
     for name, node in nodes.items():
         free = single and (is_text(node) or node == Rest(text=True))
-        if free and (name in _TEXTS or alone) and name not in found:
-            found.append(name)
-    return found
+        if free and (name in _TEXTS or alone) and name not in texts:
+            texts.append(name)
+    return texts
 
 
 # ------------------------------------------------------------------------------------------------ positions
@@ -184,7 +184,7 @@ class _Origin:
 class Positions:
     """Redaction of positions in one log; *wide*: of all that says a place."""
 
-    plan: Plan
+    plan: EditPlan
     way: str
     wide: bool = False
     cells: Cells = field(default_factory=Cells)
@@ -204,20 +204,20 @@ class Positions:
         if self.wide:
             self._find_stated()
         named = channels_named_after_places(plan.log)
-        for one, layout in list(_open_plans(plan)):
-            ch = one.channel
+        for channel_edits, layout in list(_open_plans(plan)):
+            ch = channel_edits.channel
             if is_receiver_data(ch, layout) and len(ch):
-                _drop(one, self.kind, "raw data of a receiver")
+                _drop(channel_edits, self.kind, "raw data of a receiver")
                 continue
             places = self.places.get(ch.number, [])
             known = {path for p in places for path in (p.latitude, p.longitude, *p.altitudes)}
             if ch.topic in named:
-                _drop(one, self.kind, "samples of a position")
+                _drop(channel_edits, self.kind, "samples of a position")
                 continue
             if (why := unsearchable(ch, layout)) is not None:
                 if self.wide:
                     continue
-                self._add_unsearchable(one, why)
+                self._add_unsearchable(channel_edits, why)
                 continue
             cartesian, codes = cartesian_paths(layout), code_paths(layout)
             known |= {*cartesian}
@@ -225,30 +225,35 @@ class Positions:
             known |= {path for other in others for path in other.paths}
             hidden = hidden_pairs(ch, layout, self.cells, known) if self.cells.found else []
             if self.way == "drop" and (places or cartesian or codes or hidden or others):
-                _drop(one, self.kind, "positions")
+                _drop(channel_edits, self.kind, "positions")
                 continue
-            one.edits += [self._edit(place) for place in places]
-            one.edits += [FieldEdit(self.kind, (p,), numbers=_unknown, forbids=_is_known) for p in cartesian]
-            one.edits += [FieldEdit(self.kind, (p,), clears=True) for p in codes]
-            one.edits += [FieldEdit(self.kind, (p,), clears=True) for place in places for p in place.geoid]
-            one.edits += [
+            channel_edits.edits += [self._edit(place) for place in places]
+            channel_edits.edits += [
+                FieldEdit(self.kind, (p,), numbers=_unknown, forbids=_is_known) for p in cartesian
+            ]
+            channel_edits.edits += [FieldEdit(self.kind, (p,), clears=True) for p in codes]
+            channel_edits.edits += [
+                FieldEdit(self.kind, (p,), clears=True) for place in places for p in place.geoid
+            ]
+            channel_edits.edits += [
                 self._edit(PlaceFields(p.latitude, p.longitude, degree=p.degree), only_here=True)
                 for p in hidden
             ]
-            one.edits += [self._hidden_edit(other) for other in others]
+            channel_edits.edits += [self._hidden_edit(other) for other in others]
             if self.wide:
-                one.edits += [
+                channel_edits.edits += [
                     FieldEdit(self.kind, (p,), numbers=_zero, why="depends on the place")
                     for p in dependent_paths(layout)
                 ]
-            self._drop_if_fixed(one)
+            self._drop_if_fixed(channel_edits)
         if self.wide:
             return
         self._add_texts()
         self._find_other()
         changed = any(
-            one.drop_kind == f"redact {self.kind}" or any(edit.kind == self.kind for edit in one.edits)
-            for one in plan.channels.values()
+            channel_edits.drop_kind == f"redact {self.kind}"
+            or any(edit.kind == self.kind for edit in channel_edits.edits)
+            for channel_edits in plan.channels.values()
         )
         if not changed and not self.cells.found:
             plan.notes.append("no field with a position was found")
@@ -261,8 +266,8 @@ class Positions:
                 mask.add(latitude, longitude)
         for name, value in plan.log.metadata.items():
             mask.learn_entries(name, value)
-        for one, layout in _open_plans(plan):
-            ch = one.channel
+        for channel_edits, layout in _open_plans(plan):
+            ch = channel_edits.channel
             for place in self.places.get(ch.number, []) if len(ch) else ():
                 try:
                     values = columns(ch, [place.latitude, place.longitude]).values
@@ -279,13 +284,15 @@ class Positions:
                     mask.learn_entries("", message)
             # Numbers that can only be on the surface of the earth say a place by themselves.
             for other in hidden_places(ch, [r for r in mask.rules() if r.width == 3], set()):
-                for found in positions_of(ch, other):
-                    mask.add(*found)
+                for stated in positions_of(ch, other):
+                    mask.add(*stated)
         if self.origin is None and mask.points:
             self.origin = _Origin(*mask.points[0], 0.0, plan.recipe.origin)
         if self.way == "move" and self.origin is not None:
             mask.move = self.origin.moved
-            mask.repeats = not self.cells.contain(*(np.array([one]) for one in self.origin.to[:2])).any()
+            mask.repeats = not self.cells.contain(
+                *(np.array([number]) for number in self.origin.to[:2])
+            ).any()
 
     def _hidden_edit(self, other: HiddenPlace) -> FieldEdit:
         """Return the edit of numbers that are places of the log."""
@@ -303,10 +310,10 @@ class Positions:
             new = None if move is None or rule.moved is None else rule.moved([p[rows] for p in plain], move)
             made = [values[0].copy()] * rule.width if array else [value.copy() for value in values]
             at = np.flatnonzero(rows)
-            for n, one in enumerate(made):
-                gone = _without(one[at], np.ones(len(at), bool))
-                one[at + n * array] = (
-                    gone if new is None else _stored(one[at], new[n], np.ones(len(at), bool))
+            for n, column in enumerate(made):
+                gone = _without(column[at], np.ones(len(at), bool))
+                column[at + n * array] = (
+                    gone if new is None else _stored(column[at], new[n], np.ones(len(at), bool))
                 )
             return made[:1] if array else made
 
@@ -315,41 +322,41 @@ class Positions:
             if array:
                 plain = windows(plain[0], rule.width) if len(plain[0]) >= rule.width else []
             to = self.plan.recipe.origin
-            if not plain or self.cells.contain(*(np.array([one]) for one in to[:2])).any():
+            if not plain or self.cells.contain(*(np.array([number]) for number in to[:2])).any():
                 return np.zeros(1, bool)
             return rule.hits(plain)
 
         return FieldEdit(self.kind, other.paths, numbers=change, forbids=forbids, why=rule.name)
 
-    def _drop_if_fixed(self, one: ChannelPlan) -> None:
+    def _drop_if_fixed(self, channel_edits: ChannelEdits) -> None:
         """Leave a channel out if its positions cannot be changed."""
-        if any(edit.kind == self.kind for edit in one.edits):
+        if any(edit.kind == self.kind for edit in channel_edits.edits):
             try:
-                editor_of(one.channel, one.edits)
+                editor_of(channel_edits.channel, channel_edits.edits)
             except UsageError:
-                _drop(one, self.kind, "positions in messages that cannot be changed")
+                _drop(channel_edits, self.kind, "positions in messages that cannot be changed")
 
-    def _add_unsearchable(self, one: ChannelPlan, why: str) -> None:
+    def _add_unsearchable(self, channel_edits: ChannelEdits, why: str) -> None:
         """Leave out a channel without known fields if its bytes name positions; else note that it was not searched."""
-        ch, hit = one.channel, False
+        ch, hit = channel_edits.channel, False
         for batch in in_file_order(Part(self.plan.log, {ch.number: slice(0, len(ch))})) if len(ch) else ():
             text = batch.payloads.joined().tobytes()
             hit = hit or bool(_KEY.search(text)) or self._says_place(text)
         if hit:
-            _drop(one, self.kind, f"positions in {why}")
+            _drop(channel_edits, self.kind, f"positions in {why}")
         elif len(ch):
             self.plan.notes.append(f"{ch.topic!r} was not searched for positions: {why}")
 
     def _find(self) -> None:
         """Find the fields of positions, and the places of the log."""
         best = 0
-        for one, layout in _open_plans(self.plan):
-            ch = one.channel
-            found = list(find_places(layout))
-            if not found:
+        for channel_edits, layout in _open_plans(self.plan):
+            ch = channel_edits.channel
+            positions = list(find_places(layout))
+            if not positions:
                 continue
-            self.places[ch.number] = found
-            for place in found if len(ch) else ():
+            self.places[ch.number] = positions
+            for place in positions if len(ch) else ():
                 try:
                     values = columns(ch, [place.latitude, place.longitude, *place.altitudes]).values
                 except (LogError, ValueError):
@@ -394,10 +401,10 @@ class Positions:
             broken = rows & ~_valid(lat, lon)
             new = [new_lat, new_lon]
             if in_minutes:
-                new = [_to_minutes(one) for one in new]
+                new = [_to_minutes(column) for column in new]
             made = [
-                _without(_stored(value, one / place.degree, rows), broken)
-                for value, one in zip(values[:2], new, strict=True)
+                _without(_stored(value, column / place.degree, rows), broken)
+                for value, column in zip(values[:2], new, strict=True)
             ]
             return made + self._heights(values[2:], place, rows, origin)
 
@@ -407,7 +414,10 @@ class Positions:
                 return _known(lat, lon) if not only_here else cells.contain(lat, lon)
             target = Cells()
             target.add(np.array([origin.to[0]]), np.array([origin.to[1]]))
-            if target.found & cells.found or cells.contain(*(np.array([one]) for one in origin.to[:2])).any():
+            if (
+                target.found & cells.found
+                or cells.contain(*(np.array([number]) for number in origin.to[:2])).any()
+            ):
                 return np.zeros(len(lat), bool)
             return cells.contain(lat, lon)
 
@@ -433,26 +443,37 @@ class Positions:
     def _add_texts(self) -> None:
         """Add changes of texts that contain positions."""
         suspects = {
-            one.channel.number: (one, layout)
-            for one, layout in _open_plans(self.plan)
-            if len(one.channel) and has_text(layout)
+            channel_edits.channel.number: (channel_edits, layout)
+            for channel_edits, layout in _open_plans(self.plan)
+            if len(channel_edits.channel) and has_text(layout)
         }
         if not suspects:
             return
-        rows = {number: slice(0, len(one.channel)) for number, (one, _) in suspects.items()}
+        rows = {
+            number: slice(0, len(channel_edits.channel)) for number, (channel_edits, _) in suspects.items()
+        }
         hit: set[int] = set()
         for batch in in_file_order(Part(self.plan.log, rows)):
             for place, number in enumerate(batch.channels.tolist()):
                 if number in hit:
                     continue
-                mine = np.flatnonzero(batch.queue == place)
-                if len(mine) and self._says_place(batch.payloads.rows(mine).joined().tobytes()):
+                rows_of_channel = np.flatnonzero(batch.queue == place)
+                if len(rows_of_channel) and self._says_place(
+                    batch.payloads.rows(rows_of_channel).joined().tobytes()
+                ):
                     hit.add(number)
         for number in hit:
-            one, layout = suspects[number]
-            done = {path for edit in one.edits if edit.kind == "text" or edit.clears for path in edit.paths}
+            channel_edits, layout = suspects[number]
+            done = {
+                path
+                for edit in channel_edits.edits
+                if edit.kind == "text" or edit.clears
+                for path in edit.paths
+            }
             paths = [path for path in text_paths(layout) if path not in done]
-            one.edits += [FieldEdit(self.kind, (path,), content=self._without_places) for path in paths]
+            channel_edits.edits += [
+                FieldEdit(self.kind, (path,), content=self._without_places) for path in paths
+            ]
 
     def _says_place(self, text: bytes) -> bool:
         return without_numbers(text, self.cells) != text
@@ -467,9 +488,9 @@ class Positions:
             if name not in plan.recipe.set and says_pair(repr(value).encode("utf-8", "replace"), self.cells):
                 plan.remove_metadata.append(name)
         parameters = plan.log.parameters
-        for name, one in parameters.items():
+        for name, parameter in parameters.items():
             its = words(name)
-            value = one.value
+            value = parameter.value
             if its & {"lat", "lon", "latitude", "longitude"} and isinstance(value, float | int) and value:
                 near = np.array([float(value)]) * (1e-7 if abs(value) > 1000 else 1)
                 if self.cells.axis(near, int(bool(its & {"lon", "longitude"})))[0]:
@@ -481,13 +502,13 @@ class Positions:
 
 def channels_named_after_places(log: Log) -> set[str]:
     """Return the channels of plain samples whose topics are named after latitude and longitude."""
-    found = set()
+    topics = set()
     for topic, ch in log.channels.items():
         if words(re.split(r"[/.]", topic)[-1]) & {"lat", "latitude", "lon", "lng", "longitude"}:
             nodes = [f.name for f in ch.layout.record.visible()] if fields_layout(ch) is not None else []
             if nodes in (["sample", "value"], ["value"], ["data"]):
-                found.add(topic)
-    return found
+                topics.add(topic)
+    return topics
 
 
 def unsearchable(ch: Channel, layout: Layout) -> str | None:
@@ -542,10 +563,10 @@ def _is_known(values: list[Numbers]) -> NDArray[np.bool_]:
 
 
 def _from_minutes(angle: F64) -> F64:
-    whole = np.trunc(angle / 100)
-    return np.asarray(whole + (angle - 100 * whole) / 60)
+    degrees = np.trunc(angle / 100)
+    return np.asarray(degrees + (angle - 100 * degrees) / 60)
 
 
 def _to_minutes(angle: F64) -> F64:
-    whole = np.trunc(angle)
-    return np.asarray(whole * 100 + (angle - whole) * 60)
+    degrees = np.trunc(angle)
+    return np.asarray(degrees * 100 + (angle - degrees) * 60)

@@ -20,7 +20,7 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Node, Scalar
 from logreel.log.log import Channel
 from logreel.ops.edit.field_edits import FieldEdit, Numbers, Outcome, digests
-from logreel.ops.edit.places import Step, Target
+from logreel.ops.edit.places import Step, TargetField
 from logreel.schemas.json.payload_decoder import JsonDecoder
 from logreel.schemas.protobuf.payload_decoder import ProtobufDecoder
 
@@ -40,7 +40,7 @@ def tree_editor(ch: Channel, layout: Layout | None, edits: Sequence[FieldEdit]) 
     body = ch.decoder
     if isinstance(body, ProtobufDecoder):
         return TreeEditor(
-            named, edits, body.parse, lambda one: bytes(one.SerializeToString(deterministic=True))
+            named, edits, body.parse, lambda message: bytes(message.SerializeToString(deterministic=True))
         )
     if isinstance(body, JsonDecoder) and body.has_fields:
         return TreeEditor(named, edits, _parse_json, _write_json, nan=None)
@@ -51,12 +51,12 @@ def _by_layout(layout: Layout) -> tuple[Callable[[bytes], Any], Callable[[Any], 
     decode, encode = layout.decoder(), encoder(layout)
 
     def parse(data: bytes) -> Any:
-        found = decode(memoryview(data))
+        values = decode(memoryview(data))
         # Some serializers fill the last word with zeros.
-        again = encode(found)
+        again = encode(values)
         if not data.startswith(again) or len(data) - len(again) >= _WORD or any(data[len(again) :]):
             raise DamagedError(Problem("payload", 0, len(data), True, "it cannot be written as it is"))
-        return found
+        return values
 
     return parse, encode
 
@@ -109,7 +109,7 @@ def _cleared(value: Any) -> Any:
         case list():
             return []
         case dict():
-            return {name: _cleared(one) for name, one in value.items()}
+            return {name: _cleared(member) for name, member in value.items()}
         case _:
             return value
 
@@ -120,15 +120,15 @@ def _slots(tree: Any, steps: tuple[Step, ...]) -> Iterator[_Slot]:
     if isinstance(step, str):
         if isinstance(tree, dict):
             if "records" in tree and step not in tree and len(tree) == 1:
-                for one in tree["records"]:
-                    yield from _slots(one, steps)
+                for item in tree["records"]:
+                    yield from _slots(item, steps)
                 return
             if step not in tree:
                 return
             here = _Slot(tree, step)
         elif hasattr(tree, "DESCRIPTOR") and step in tree.DESCRIPTOR.fields_by_name:
-            one = tree.DESCRIPTOR.fields_by_name[step]
-            if one.has_presence and not tree.HasField(step):
+            item = tree.DESCRIPTOR.fields_by_name[step]
+            if item.has_presence and not tree.HasField(step):
                 return
             here = _Slot(tree, step)
         else:
@@ -165,7 +165,7 @@ class TreeEditor:
     write: Callable[[Any], bytes]
     nan: Any = math.nan
     changed: Counter[int] = field(default_factory=Counter)
-    _targets: list[list[Target]] = field(init=False)
+    _targets: list[list[TargetField]] = field(init=False)
 
     def __post_init__(self) -> None:
         self._targets = [[edit.target_at(self.layout, path) for path in edit.paths] for edit in self.edits]
@@ -191,28 +191,30 @@ class TreeEditor:
         """Change a message; return the numbers of the edits that did something."""
         changed = []
         for number, (edit, targets) in enumerate(zip(self.edits, self._targets, strict=True)):
-            slots = [list(_slots(tree, one.steps)) for one in targets]
+            slots = [list(_slots(tree, target_field.steps)) for target_field in targets]
             if edit.numbers is not None:
-                some = self._change_numbers(edit, targets, slots, time)
+                differs = self._change_numbers(edit, targets, slots, time)
             else:
-                some = False
-                for one in (slot for each in slots for slot in each):
-                    some |= _replace(edit, one, tree)
-            if some:
+                differs = False
+                for slot in (slot for members in slots for slot in members):
+                    differs |= _replace(edit, slot, tree)
+            if differs:
                 changed.append(number)
         return changed
 
     def _change_numbers(
-        self, edit: FieldEdit, targets: list[Target], slots: list[list[_Slot]], time: np.int64
+        self, edit: FieldEdit, targets: list[TargetField], slots: list[list[_Slot]], time: np.int64
     ) -> bool:
         count = len(slots[0])
-        if not count or any(len(some) != count for some in slots) or edit.numbers is None:
+        if not count or any(len(members) != count for members in slots) or edit.numbers is None:
             return False
-        old = [_numbers(some, one.node) for some, one in zip(slots, targets, strict=True)]
+        old = [
+            _numbers(members, target_field.node) for members, target_field in zip(slots, targets, strict=True)
+        ]
         new = edit.numbers(list(old), np.full(count, time, np.int64))
         done = False
-        for some, before, after in zip(slots, old, new, strict=True):
-            for slot, was, now in zip(some, before.tolist(), after.tolist(), strict=True):
+        for members, before, after in zip(slots, old, new, strict=True):
+            for slot, was, now in zip(members, before.tolist(), after.tolist(), strict=True):
                 if was != now and not (was != was and now != now):
                     _store(slot, self.nan if now != now else now)
                     done = True
@@ -225,8 +227,8 @@ class TreeEditor:
             new = raw
             try:
                 tree = self.parse(raw)
-                for one in (one for targets in self._targets for one in targets):
-                    for slot in list(_slots(tree, one.steps)):
+                for target_field in (target_field for targets in self._targets for target_field in targets):
+                    for slot in list(_slots(tree, target_field.steps)):
                         value = slot.get()
                         if hasattr(slot.holder, "ClearField"):
                             slot.holder.ClearField(slot.key)
@@ -252,14 +254,16 @@ class TreeEditor:
             except DamagedError:
                 continue
             for edit, targets in zip(self.edits, self._targets, strict=True):
-                slots = [list(_slots(tree, one.steps)) for one in targets]
+                slots = [list(_slots(tree, target_field.steps)) for target_field in targets]
                 if edit.numbers is None:
                     again = edit.repeats and any(
-                        _replace(edit, slot, tree) for some in slots for slot in some
+                        _replace(edit, slot, tree) for members in slots for slot in members
                     )
                 else:
-                    same = len({len(some) for some in slots}) == 1 and len(slots[0])
-                    values = [_numbers(s, one.node) for s, one in zip(slots, targets, strict=True)]
+                    same = len({len(members) for members in slots}) == 1 and len(slots[0])
+                    values = [
+                        _numbers(s, target_field.node) for s, target_field in zip(slots, targets, strict=True)
+                    ]
                     again = bool(edit.forbids is not None and same and edit.forbids(values).any())
                 if again:
                     left[", ".join(edit.paths)] = None
@@ -277,7 +281,7 @@ def _numbers(slots: list[_Slot], node: Node) -> Numbers:
     if isinstance(node, Scalar) and node.type.startswith("float"):
         return np.array(values, np.float64)
     if values and hasattr(values[0], "seconds"):
-        return np.array([one.seconds * NS + one.nanos for one in values], np.int64)
+        return np.array([stamp.seconds * NS + stamp.nanos for stamp in values], np.int64)
     return np.array(values)
 
 
@@ -312,4 +316,4 @@ class _Members(dict[str, Any]):
     """Members of a protobuf message by name."""
 
     def __init__(self, message: Any) -> None:
-        super().__init__({one.name: getattr(message, one.name) for one in message.DESCRIPTOR.fields})
+        super().__init__({member.name: getattr(message, member.name) for member in message.DESCRIPTOR.fields})

@@ -19,14 +19,14 @@ from logreel.ops.migrate.rule import (
     Nested,
     NestedColumns,
     NotColumnsError,
-    Rule,
     Update,
+    UpdateRule,
     Values,
 )
 from logreel.ops.migrate.types import FieldType, TypeVersion, from_text
-from logreel.ops.migrate.values import Record, Records, RuleError
+from logreel.ops.migrate.values import Records, RuleError, StructValue
 from logreel.ops.migrate.vocabulary import Constructor
-from logreel.schemas.ros1msg import Registry
+from logreel.schemas.ros1msg import DefinitionRegistry
 
 BASE = "MessageUpdateRule"
 #: Methods of the base class that rules use.
@@ -36,7 +36,7 @@ _TEXTS = ("old_type", "old_full_text", "new_type", "new_full_text")
 MAX_BYTES = 16 << 20
 
 
-def read_bmr(path: str | os.PathLike[str]) -> list[Rule]:
+def read_bmr(path: str | os.PathLike[str]) -> list[UpdateRule]:
     """Return the rules of a file, in its order.
 
     Raises UsageError for a file that is no Python or has rules that are marked as not valid, UnsupportedError for
@@ -52,9 +52,9 @@ def read_bmr(path: str | os.PathLike[str]) -> list[Rule]:
 def _parse(text: str, name: str) -> ast.Module:
     # Files written for Python 2 mix tabs and blanks, where a tab reaches to the next multiple of 8.
     last: SyntaxError | ValueError | None = None
-    for one in (text, _without_tabs(text)):
+    for source in (text, _without_tabs(text)):
         try:
-            return ast.parse(one)
+            return ast.parse(source)
         except (SyntaxError, ValueError) as error:
             last = error
         except (MemoryError, RecursionError):
@@ -79,7 +79,7 @@ class _RuleFile:
         self.name, self.tree = name, tree
         self.compiler = Compiler(name, {})
 
-    def rules(self) -> list[Rule]:
+    def rules(self) -> list[UpdateRule]:
         """Return the rules; names of the module are known to all of them."""
         functions: list[tuple[ast.FunctionDef, Method]] = []
         classes: list[ast.ClassDef] = []
@@ -103,25 +103,25 @@ class _RuleFile:
             method.body += self.compiler.body(function.body)
         return [self._rule(node) for node in classes]
 
-    def _rule(self, node: ast.ClassDef) -> Rule:
+    def _rule(self, node: ast.ClassDef) -> UpdateRule:
         compiler = Compiler(self.name, self.compiler.globals, SERVICES)
         methods: dict[str, Method] = {}
         values: dict[str, Any] = {}
         bodies = []
         compiler.own, compiler.constants = methods, values
-        for one in node.body:
-            match one:
+        for statement in node.body:
+            match statement:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
                     values[name] = compiler.constant(value)
                 case ast.FunctionDef(name=name):
-                    methods[name] = compiler.method(one)
-                    bodies.append((one, methods[name]))
+                    methods[name] = compiler.method(statement)
+                    bodies.append((statement, methods[name]))
                 case ast.Expr(value=ast.Constant()) | ast.Pass():
                     pass
                 case ast.Import() | ast.ImportFrom():
-                    compiler.globals = compiler.globals | dict(compiler.import_names(one))
+                    compiler.globals = compiler.globals | dict(compiler.import_names(statement))
                 case _:
-                    raise compiler.unsupported(one)
+                    raise compiler.unsupported(statement)
         for body, method in bodies:
             method.body += compiler.body(body.body)
         function = next((body for body, method in bodies if method.name == "update"), None)
@@ -133,7 +133,7 @@ class _RuleFile:
         values: Mapping[str, Any],
         methods: Mapping[str, Method],
         function: ast.FunctionDef | None,
-    ) -> Rule:
+    ) -> UpdateRule:
         """Return the rule of a class; raises UsageError if something is missing or wrong."""
         location = f"{self.name}:{node.name}"
 
@@ -152,14 +152,14 @@ class _RuleFile:
             raise wrong(f"has the order {order!r:.20}, which is no whole number")
         pairs = values.get("migrated_types", [])
         if not isinstance(pairs, list | tuple) or not all(
-            isinstance(one, tuple) and len(one) == 2 and all(isinstance(name, str) for name in one)
-            for one in pairs
+            isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(name, str) for name in pair)
+            for pair in pairs
         ):
             raise wrong("needs pairs of types in migrated_types")
         old = self._type(values["old_full_text"], values["old_type"], location)
         new = self._type(values["new_full_text"], values["new_type"], location)
         bound = _BmrUpdate(location, old, new, methods["update"], function).bound(pairs, wrong)
-        return Rule(
+        return UpdateRule(
             location,
             old.name,
             new.name,
@@ -176,7 +176,7 @@ class _RuleFile:
 
 
 #: Rules define all types that they use.
-_NOTHING = Registry(known=False)
+_NOTHING = DefinitionRegistry(known=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,9 +204,9 @@ class _BmrUpdate:
             for name, version, which in zip(names, versions, ("old", "new"), strict=True):
                 if version is None:
                     raise wrong(f"migrates {name}, which its {which} definition does not use")
-            one, other = versions
-            if one is not None and other is not None and (one, other) != (self.old, self.new):
-                parts.append((one, other))
+            first, other = versions
+            if first is not None and other is not None and (first, other) != (self.old, self.new):
+                parts.append((first, other))
         return BoundRule(
             self.location, self.old, self.new, self.make, tuple(parts), make_columns=self.make_columns
         )
@@ -216,8 +216,8 @@ class _BmrUpdate:
         services = _Services(self.old, self.new, nested)
 
         def apply(values: Values) -> Values:
-            made = Record(self.new, self.new.default())
-            self.update.call(services, (Record(self.old, values), made), [MAX_STEPS])
+            made = StructValue(self.new, self.new.default())
+            self.update.call(services, (StructValue(self.old, values), made), [MAX_STEPS])
             return made.values
 
         return apply
@@ -233,7 +233,7 @@ class _Services:
 
     def migrate(self, source: Any, target: Any) -> None:
         """Fill in *target*, a part of the new message, from a part of the old one."""
-        if not isinstance(source, Record) or not isinstance(target, Record):
+        if not isinstance(source, StructValue) or not isinstance(target, StructValue):
             raise RuleError("self.migrate takes a message of the old type and one of the new type")
         values = self.nested.convert(source.type, target.type)(source.values)
         if values is not target.values:
@@ -245,12 +245,12 @@ class _Services:
         made = self.get_new_class(name).type
         if not isinstance(target, Records) or not isinstance(source, Records | list):
             raise RuleError("self.migrate_array takes arrays of messages, and the name of the new type")
-        items = [one for one in source if isinstance(one, Record)]
+        items = [item for item in source if isinstance(item, StructValue)]
         if len(items) != len(source):
             raise RuleError("self.migrate_array takes arrays of messages, and the name of the new type")
         if items:
             convert = self.nested.convert(items[0].type, made)
-            target.items[:] = [convert(one.values) for one in items]
+            target.items[:] = [convert(item.values) for item in items]
         else:
             target.items.clear()
 
@@ -263,10 +263,10 @@ class _Services:
         return self._constructor(self.old, name)
 
     def _constructor(self, version: TypeVersion, name: Any) -> Constructor:
-        found = version.used(name) if isinstance(name, str) else None
-        if found is None:
+        used = version.used(name) if isinstance(name, str) else None
+        if used is None:
             raise RuleError(f"{version.name} uses no type {name!r:.80}")
-        return Constructor(found)
+        return Constructor(used)
 
 
 FieldPath = tuple[str, ...]
@@ -292,18 +292,20 @@ def bmr_columns(
     function: ast.FunctionDef, old: TypeVersion, new: TypeVersion, nested: NestedColumns
 ) -> ColumnUpdate:
     """Return the update by columns that *function* describes; raises NotColumnsError if it does anything else."""
-    names = [one.arg for one in function.args.args]
+    names = [argument.arg for argument in function.args.args]
     if len(names) != 3:
         raise NotColumnsError
     makers: dict[FieldPath, Make] = {}
     for statement in function.body:
-        one = _simple(statement, *names)
-        if one is None:
+        assigned = _simple(statement, *names)
+        if assigned is None:
             continue
-        if any(one.target[: len(path)] == path and path != one.target for path in makers):
+        if any(assigned.target[: len(path)] == path and path != assigned.target for path in makers):
             raise NotColumnsError
-        makers = {path: make for path, make in makers.items() if path[: len(one.target)] != one.target}
-        makers[one.target] = _maker(one, old, new, nested)
+        makers = {
+            path: make for path, make in makers.items() if path[: len(assigned.target)] != assigned.target
+        }
+        makers[assigned.target] = _maker(assigned, old, new, nested)
     return _struct(new, (), new, makers)
 
 
@@ -322,18 +324,20 @@ def _simple(node: ast.stmt, itself: str, old: str, new: str) -> _Simple | None:
             return _Simple(_path(target, new), _path(value, old))
         case ast.Expr(
             value=ast.Call(
-                func=ast.Attribute(value=ast.Name(id=owner), attr="migrate"), args=[one, other], keywords=[]
-            )
-        ) if owner == itself:
-            return _Simple(_path(other, new), _path(one, old), migrates=True)
-        case ast.Expr(
-            value=ast.Call(
-                func=ast.Attribute(value=ast.Name(id=owner), attr="migrate_array"),
-                args=[one, other, ast.Constant(value=str(name))],
+                func=ast.Attribute(value=ast.Name(id=owner), attr="migrate"),
+                args=[source, other],
                 keywords=[],
             )
         ) if owner == itself:
-            return _Simple(_path(other, new), _path(one, old), migrates=True, type=name)
+            return _Simple(_path(other, new), _path(source, old), migrates=True)
+        case ast.Expr(
+            value=ast.Call(
+                func=ast.Attribute(value=ast.Name(id=owner), attr="migrate_array"),
+                args=[source, other, ast.Constant(value=str(name))],
+                keywords=[],
+            )
+        ) if owner == itself:
+            return _Simple(_path(other, new), _path(source, old), migrates=True, type=name)
     raise NotColumnsError
 
 
@@ -347,27 +351,27 @@ def _path(node: ast.expr, root: str) -> FieldPath:
     return tuple(reversed(names))
 
 
-def _maker(one: _Simple, old: TypeVersion, new: TypeVersion, nested: NestedColumns) -> Make:
-    kind = _type(new, one.target)
-    if one.source is None:
-        return _constant(one, new, kind)
-    before, source = _type(old, one.source), one.source
-    if (before.array, before.count) != (kind.array, kind.count):
+def _maker(assigned: _Simple, old: TypeVersion, new: TypeVersion, nested: NestedColumns) -> Make:
+    field_type = _type(new, assigned.target)
+    if assigned.source is None:
+        return _constant(assigned, new, field_type)
+    before, source = _type(old, assigned.source), assigned.source
+    if (before.array, before.count) != (field_type.array, field_type.count):
         raise NotColumnsError
-    if before.nested is None or kind.nested is None:
-        if one.migrates or before.spelled != kind.spelled:
+    if before.nested is None or field_type.nested is None:
+        if assigned.migrates or before.spelled != field_type.spelled:
             raise NotColumnsError
         return lambda columns, count: member(columns, source)
-    if one.type and _identity(new.used(one.type)) != kind.nested.identity:
+    if assigned.type and _identity(new.used(assigned.type)) != field_type.nested.identity:
         raise NotColumnsError
-    if one.migrates is not True:
-        if before.nested.identity != kind.nested.identity:
+    if assigned.migrates is not True:
+        if before.nested.identity != field_type.nested.identity:
             raise NotColumnsError
         return lambda columns, count: member(columns, source)
-    update = nested.convert_columns(before.nested, kind.nested)
+    update = nested.convert_columns(before.nested, field_type.nested)
     if update is None:
         return lambda columns, count: member(columns, source)
-    convert = part_update(kind, update)
+    convert = part_update(field_type, update)
     return lambda columns, count: convert(member(columns, source))
 
 
@@ -386,16 +390,16 @@ def _type(version: TypeVersion, path: FieldPath) -> FieldType:
     return version.fields[path[-1]]
 
 
-def _constant(one: _Simple, new: TypeVersion, kind: FieldType) -> Make:
+def _constant(assigned: _Simple, new: TypeVersion, field_type: FieldType) -> Make:
     """Return the maker of a constant, which has to fit the field as it does message by message."""
-    owner = TypeVersion(new.name, new.encoding, new.key, {one.target[-1]: kind}, new.make_layout)
-    made = Record(owner, {})
+    owner = TypeVersion(new.name, new.encoding, new.key, {assigned.target[-1]: field_type}, new.make_layout)
+    made = StructValue(owner, {})
     try:
-        made.set(one.target[-1], one.value)
+        made.set(assigned.target[-1], assigned.value)
     except RuleError:
         raise NotColumnsError from None
-    value, node = made.values[one.target[-1]], node_of(new, one.target)
-    value = bool(value) if kind.base == "bool" and not kind.array else value
+    value, node = made.values[assigned.target[-1]], node_of(new, assigned.target)
+    value = bool(value) if field_type.base == "bool" and not field_type.array else value
     return lambda columns, count: constant_column(value, node, count)
 
 
@@ -404,14 +408,18 @@ def _struct(
 ) -> ColumnUpdate:
     """Return the update that makes the fields of *version*, at *path* of *root*; those without a maker are zero."""
     parts: list[tuple[str, Make]] = []
-    for name, kind in version.fields.items():
+    for name, field_type in version.fields.items():
         here = (*path, name)
         if here in makers:
             parts.append((name, makers[here]))
-        elif any(one[: len(here)] == here for one in makers) and kind.nested is not None and not kind.array:
-            parts.append((name, _as_struct(_struct(kind.nested, here, root, makers))))
+        elif (
+            any(made_path[: len(here)] == here for made_path in makers)
+            and field_type.nested is not None
+            and not field_type.array
+        ):
+            parts.append((name, _as_struct(_struct(field_type.nested, here, root, makers))))
         else:
-            parts.append((name, _zero(kind, root, here)))
+            parts.append((name, _zero(field_type, root, here)))
     return lambda columns, count: {name: make(columns, count) for name, make in parts}
 
 
@@ -425,6 +433,6 @@ def _as_struct(update: ColumnUpdate) -> Make:
     return make
 
 
-def _zero(kind: FieldType, root: TypeVersion, path: Sequence[str]) -> Make:
+def _zero(field_type: FieldType, root: TypeVersion, path: Sequence[str]) -> Make:
     node = node_of(root, path)
-    return lambda columns, count: constant_column(kind.default(), node, count)
+    return lambda columns, count: constant_column(field_type.default(), node, count)

@@ -36,22 +36,22 @@ def node_of(version: TypeVersion, path: Sequence[str]) -> Node:
 def constant_column(value: Any, node: Node, count: int) -> Any:
     """Return *count* times the same value; *node*: of the field, with texts as text."""
     try:
-        one: Any = pa.array([value], arrow_type(node))
+        single: Any = pa.array([value], arrow_type(node))
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError):
         raise NotColumnsError from None
-    return one.take(pa.array(np.zeros(count, np.int64)))
+    return single.take(pa.array(np.zeros(count, np.int64)))
 
 
-def implicit_columns(one: Implicit, nested: NestedColumns) -> ColumnUpdate:
+def implicit_columns(rule_update: Implicit, nested: NestedColumns) -> ColumnUpdate:
     """Return the update of columns without a rule."""
     changes: dict[str, Callable[[Any], Any]] = {}
-    for name, before, kind in one.nested:
-        if before.nested is None or kind.nested is None:
+    for name, before, field_type in rule_update.nested:
+        if before.nested is None or field_type.nested is None:
             raise NotColumnsError
-        update = nested.convert_columns(before.nested, kind.nested)
+        update = nested.convert_columns(before.nested, field_type.nested)
         if update is not None:
-            changes[name] = part_update(kind, update)
-    names = list(one.new.fields)
+            changes[name] = part_update(field_type, update)
+    names = list(rule_update.new.fields)
 
     def apply(columns: Columns, count: int) -> Columns:
         return {name: changes[name](columns[name]) if name in changes else columns[name] for name in names}
@@ -59,7 +59,7 @@ def implicit_columns(one: Implicit, nested: NestedColumns) -> ColumnUpdate:
     return apply
 
 
-def part_update(kind: FieldType, update: ColumnUpdate) -> Callable[[Any], Any]:
+def part_update(field_type: FieldType, update: ColumnUpdate) -> Callable[[Any], Any]:
     """Return the update of a column of parts of messages, or of arrays of these."""
 
     def of_structs(array: Any) -> Any:
@@ -69,15 +69,15 @@ def part_update(kind: FieldType, update: ColumnUpdate) -> Callable[[Any], Any]:
             raise NotColumnsError
         return pa.StructArray.from_arrays(list(made.values()), list(made))
 
-    return over_items(kind, of_structs)
+    return over_items(field_type, of_structs)
 
 
-def over_items(kind: FieldType, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return *change* for columns of *kind*: of its values, or of the items of its arrays."""
-    if not kind.array:
+def over_items(field_type: FieldType, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return *change* for columns of *field_type*: of its values, or of the items of its arrays."""
+    if not field_type.array:
         return change
-    if kind.count is not None:
-        count = kind.count
+    if field_type.count is not None:
+        count = field_type.count
         return lambda array: pa.FixedSizeListArray.from_arrays(change(array.flatten()), count)
 
     def of_lists(array: Any) -> Any:
@@ -92,12 +92,12 @@ def over_items(kind: FieldType, change: Callable[[Any], Any]) -> Callable[[Any],
 
 def member(columns: Columns, path: Sequence[str]) -> Any:
     """Return the column at *path*, below structs that are no arrays."""
-    found = columns[path[0]]
+    column = columns[path[0]]
     for name in path[1:]:
-        if not pa.types.is_struct(found.type):
+        if not pa.types.is_struct(column.type):
             raise NotColumnsError
-        found = found.flatten()[found.type.get_field_index(name)]
-    return found
+        column = column.flatten()[column.type.get_field_index(name)]
+    return column
 
 
 def number_update(
@@ -158,8 +158,8 @@ def is_struct_path(version: TypeVersion, path: Sequence[str]) -> bool:
     """Return whether *path* is below structs that are no arrays."""
     at: TypeVersion | None = version
     for n, name in enumerate(path):
-        kind = None if at is None else at.fields.get(name)
-        if kind is None or (kind.array and n + 1 < len(path)):
+        field_type = None if at is None else at.fields.get(name)
+        if field_type is None or (field_type.array and n + 1 < len(path)):
             return False
-        at = kind.nested
+        at = field_type.nested
     return True

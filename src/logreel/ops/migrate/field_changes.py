@@ -48,17 +48,17 @@ class MissingSourceError(UsageError):
 
 def parse_path(text: str) -> FieldPath:
     """Return the parts of a path such as ``pose.position.x`` or ``q[2]``; raises UsageError for an invalid one."""
-    found: FieldPath = []
+    steps: FieldPath = []
     for part in text.split("."):
         match = _PART.fullmatch(part)
         if match is None:
             raise UsageError(f"{text!r:.80} is no path of a field")
-        found.append((match[1], int(match[2]) if match[2] else None))
-    return found
+        steps.append((match[1], int(match[2]) if match[2] else None))
+    return steps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Change:
+class FieldChange:
     """How one new field gets its value.
 
     name           path of the new field
@@ -99,7 +99,7 @@ class Mapped:
         self,
         old: TypeVersion,
         new: TypeVersion,
-        changes: Mapping[tuple[str, ...], Change],
+        changes: Mapping[tuple[str, ...], FieldChange],
         remove: frozenset[str],
     ) -> None:
         self.old, self.new, self.changes = old, new, changes
@@ -119,15 +119,15 @@ class Mapped:
         """Return the update of columns of many messages; raises NotColumnsError if there is none."""
         if any(len(path) > 1 for path in self.changes):
             raise NotColumnsError
-        makers = {name: self._column(name, kind, nested) for name, kind in self.new.fields.items()}
+        makers = {name: self._column(name, new_type, nested) for name, new_type in self.new.fields.items()}
         return lambda columns, count: {name: make(columns, count) for name, make in makers.items()}
 
-    def _column(self, name: str, kind: FieldType, nested: NestedColumns) -> Callable[[Columns, int], Any]:
+    def _column(self, name: str, new_type: FieldType, nested: NestedColumns) -> Callable[[Columns, int], Any]:
         from logreel.ops.migrate import columns as by_column
 
         change = self.changes.get((name,))
         if change is not None and change.source is None:
-            value, node = constant(change.value, kind, change.name), by_column.node_of(self.new, [name])
+            value, node = constant(change.value, new_type, change.name), by_column.node_of(self.new, [name])
             return lambda columns, count: by_column.constant_column(
                 value() if callable(value) else value, node, count
             )
@@ -137,23 +137,23 @@ class Mapped:
             raise NotColumnsError
         before = field_type(self.old, [(part, None) for part in path], MissingSourceError)
         update: Callable[[Any], Any] | None = None
-        if before.nested is not None and kind.nested is not None:
-            if (before.array, before.count) != (kind.array, kind.count):
+        if before.nested is not None and new_type.nested is not None:
+            if (before.array, before.count) != (new_type.array, new_type.count):
                 raise NotColumnsError
-            if not _has_same_fields(before.nested, kind.nested):
-                inner = nested.convert_columns(before.nested, kind.nested)
-                update = None if inner is None else by_column.part_update(kind, inner)
-        elif before.spelled != kind.spelled or (change is not None and not change.is_plain):
+            if not _has_same_fields(before.nested, new_type.nested):
+                inner = nested.convert_columns(before.nested, new_type.nested)
+                update = None if inner is None else by_column.part_update(new_type, inner)
+        elif before.spelled != new_type.spelled or (change is not None and not change.is_plain):
             numbers = REAL_NUMBERS | _RANGES.keys()
             if (
                 change is None
-                or not {before.base, kind.base} <= numbers - TIMES
-                or before.count != kind.count
+                or not {before.base, new_type.base} <= numbers - TIMES
+                or before.count != new_type.count
             ):
                 raise NotColumnsError
-            low, high = _RANGES.get(kind.base, (0, 0))
+            low, high = _RANGES.get(new_type.base, (0, 0))
             update = by_column.number_update(
-                before, kind, change.scale, change.offset, change.clamp, low, high
+                before, new_type, change.scale, change.offset, change.clamp, low, high
             )
         if update is None:
             return lambda columns, count: by_column.member(columns, path)
@@ -162,7 +162,7 @@ class Mapped:
     def _check_places(self, remove: frozenset[str]) -> None:
         for name in remove:
             field_type(self.old, parse_path(name), MissingSourceError)
-        used = {one.source[0][0] for one in self.changes.values() if one.source}
+        used = {change.source[0][0] for change in self.changes.values() if change.source}
         kept = {name for name in self.old.fields if name in self.new.fields and (name,) not in self.changes}
         kept |= {path[0] for path in self.changes if len(path) > 1 and path[0] in self.old.fields}
         gone = [name for name in self.old.fields if name not in used | kept | remove]
@@ -188,23 +188,26 @@ class Mapped:
         scopes  path and type of each old struct on the stack
         """
         makers: list[tuple[str, Read]] = []
-        for name, kind in new.fields.items():
+        for name, new_type in new.fields.items():
             here = (*path, name)
             change = self.changes.get(here)
-            inner = any(len(one) > len(here) and one[: len(here)] == here for one in self.changes)
+            inner = any(
+                len(changed_path) > len(here) and changed_path[: len(here)] == here
+                for changed_path in self.changes
+            )
             before = None if old is None else old.fields.get(name)
             if change is not None:
-                makers.append((name, self._changed(change, kind, scopes, nested)))
+                makers.append((name, self._changed(change, new_type, scopes, nested)))
             elif inner:
-                makers.append((name, self._inner(here, kind, before, scopes, nested)))
+                makers.append((name, self._inner(here, new_type, before, scopes, nested)))
             elif before is None:
                 raise DefinitionError(f"{'.'.join(here)} is new: it needs from or value")
             else:
-                makers.append((name, self._kept(name, before, kind, ".".join(here), nested)))
+                makers.append((name, self._kept(name, before, new_type, ".".join(here), nested)))
         return lambda stack: {name: make(stack) for name, make in makers}
 
-    def _kept(self, name: str, before: FieldType, kind: FieldType, label: str, nested: Nested) -> Read:
-        convert = conversion(before, kind, label, nested)
+    def _kept(self, name: str, before: FieldType, new_type: FieldType, label: str, nested: Nested) -> Read:
+        convert = conversion(before, new_type, label, nested)
         if convert is None:
             return lambda stack: stack[-1][name]
         return lambda stack: convert(stack[-1][name])
@@ -212,40 +215,40 @@ class Mapped:
     def _inner(
         self,
         path: tuple[str, ...],
-        kind: FieldType,
+        new_type: FieldType,
         before: FieldType | None,
         scopes: list[tuple[tuple[str, ...], TypeVersion]],
         nested: Nested,
     ) -> Read:
         """Return a function that makes a struct, or an array of these, some of whose fields change."""
-        if kind.nested is None:
+        if new_type.nested is None:
             raise DefinitionError(f"{'.'.join(path)} has no fields")
         old = None if before is None else before.nested
         if (
             before is not None
             and old is not None
-            and (before.array, before.count) != (kind.array, kind.count)
+            and (before.array, before.count) != (new_type.array, new_type.count)
         ):
-            raise DefinitionError(f"{'.'.join(path)} was {before.spelled} and is {kind.spelled}")
-        if kind.array and old is None:
+            raise DefinitionError(f"{'.'.join(path)} was {before.spelled} and is {new_type.spelled}")
+        if new_type.array and old is None:
             raise DefinitionError(f"{'.'.join(path)} is a new array: its fields have no sources")
         if old is None:
-            return self._struct(kind.nested, None, path, scopes, nested)
+            return self._struct(new_type.nested, None, path, scopes, nested)
         name = path[-1]
-        make = self._struct(kind.nested, old, path, [*scopes, (path, old)], nested)
-        if not kind.array:
+        make = self._struct(new_type.nested, old, path, [*scopes, (path, old)], nested)
+        if not new_type.array:
             return lambda stack: make([*stack, stack[-1][name]])
-        return lambda stack: [make([*stack, one]) for one in stack[-1][name]]
+        return lambda stack: [make([*stack, item]) for item in stack[-1][name]]
 
     def _changed(
         self,
-        change: Change,
-        kind: FieldType,
+        change: FieldChange,
+        new_type: FieldType,
         scopes: list[tuple[tuple[str, ...], TypeVersion]],
         nested: Nested,
     ) -> Read:
         if change.source is None:
-            value = constant(change.value, kind, change.name)
+            value = constant(change.value, new_type, change.name)
             return lambda stack: value() if callable(value) else value
         names = tuple(name for name, _ in change.source)
         level = max(n for n, (prefix, _) in enumerate(scopes) if names[: len(prefix)] == prefix)
@@ -254,7 +257,7 @@ class Mapped:
         if not rest:
             raise DefinitionError(f"{change.name} cannot be made from {'.'.join(names)}")
         before = field_type(scope, rest, MissingSourceError)
-        convert = conversion(before, kind, change.name, nested, change)
+        convert = conversion(before, new_type, change.name, nested, change)
         parts = [(name, at) for name, at in rest]
 
         def read(stack: list[Values]) -> Any:
@@ -287,26 +290,26 @@ def field_type(
 ) -> FieldType:
     """Return the type of the field at *path*; raises *missing* if there is none, or no index of an array."""
     at: TypeVersion | None = version
-    found: FieldType | None = None
+    step_type: FieldType | None = None
     for number, (name, index) in enumerate(path):
         label = ".".join(part for part, _ in path[: number + 1])
-        found = None if at is None else at.fields.get(name)
-        if found is None:
+        step_type = None if at is None else at.fields.get(name)
+        if step_type is None:
             raise missing(f"{version.name} has no field {label!r}; there are {listed(version.fields)}")
-        at = found.nested
+        at = step_type.nested
         if index is not None:
-            if not found.array or (found.count is not None and index >= found.count):
-                raise missing(f"{label}: {found.spelled} has no item {index}")
-            found = FieldType(found.base, found.nested)
-        elif found.array and number + 1 < len(path) and missing is MissingSourceError:
+            if not step_type.array or (step_type.count is not None and index >= step_type.count):
+                raise missing(f"{label}: {step_type.spelled} has no item {index}")
+            step_type = FieldType(step_type.base, step_type.nested)
+        elif step_type.array and number + 1 < len(path) and missing is MissingSourceError:
             raise missing(f"{label} is an array: give the number of an item, as in {label}[0]")
-    if found is None:
+    if step_type is None:
         raise missing("a path without fields")
-    return found
+    return step_type
 
 
 def conversion(
-    old: FieldType, new: FieldType, label: str, nested: Nested, change: Change | None = None
+    old: FieldType, new: FieldType, label: str, nested: Nested, change: FieldChange | None = None
 ) -> Callable[[Any], Any] | None:
     """Return the function from values of *old* to values of *new*; None if values stay the same.
 
@@ -337,7 +340,7 @@ def conversion(
     def of_items(values: Any) -> Any:
         if count is not None and len(values) != count:
             raise RuleError(f"{label}: {len(values)} items where {count} are needed")
-        items: list[Any] = list(values) if convert is None else [convert(one) for one in values]
+        items: list[Any] = list(values) if convert is None else [convert(item) for item in values]
         return bytes(items) if as_bytes else items
 
     return of_items
@@ -345,19 +348,19 @@ def conversion(
 
 def _has_same_fields(old: TypeVersion, new: TypeVersion) -> bool:
     """Return whether an update by names changes nothing; for types whose parts have no names of their own."""
-    one = implicit(old, new, lambda before, after: True)
+    update = implicit(old, new, lambda before, after: True)
     return (
-        not one.reasons
+        not update.reasons
         and [*old.fields] == [*new.fields]
         and all(
-            _has_same_fields(before.nested, kind.nested)
-            for _, before, kind in one.nested
-            if before.nested is not None and kind.nested is not None
+            _has_same_fields(before.nested, new_type.nested)
+            for _, before, new_type in update.nested
+            if before.nested is not None and new_type.nested is not None
         )
     )
 
 
-def _of_values(old: FieldType, new: FieldType, label: str, change: Change) -> Callable[[Any], Any]:
+def _of_values(old: FieldType, new: FieldType, label: str, change: FieldChange) -> Callable[[Any], Any]:
     """Return the function for values of builtin types: first by ``values``, then scale and offset, then the type."""
     table = {_key(key, old, label): value for key, value in (change.values or {}).items()}
     scale, offset = change.scale, change.offset
@@ -426,45 +429,50 @@ def _number(value: Any, label: str) -> int | float:
         raise RuleError(f"{label}: {value!r:.40} is no number") from None
 
 
-def constant(value: Any, kind: FieldType, label: str) -> Any:
+def constant(value: Any, new_type: FieldType, label: str) -> Any:
     """Return the value of a new field, or a function that makes it; raises DefinitionError if it does not fit."""
-    if kind.nested is not None and not kind.array:
-        inner = kind.nested
+    if new_type.nested is not None and not new_type.array:
+        inner = new_type.nested
         if not isinstance(value, Mapping) or value.keys() - inner.fields.keys():
             raise DefinitionError(f"{label}: the value is a table with fields of {inner.name}")
-        given = {name: constant(one, inner.fields[name], f"{label}.{name}") for name, one in value.items()}
+        members = {
+            name: constant(element, inner.fields[name], f"{label}.{name}") for name, element in value.items()
+        }
         return lambda: (
-            inner.default() | {name: one() if callable(one) else one for name, one in given.items()}
+            inner.default()
+            | {name: element() if callable(element) else element for name, element in members.items()}
         )
-    if kind.array:
-        if kind.is_bytes and isinstance(value, list):
-            return _checked_bytes(value, kind, label)
+    if new_type.array:
+        if new_type.is_bytes and isinstance(value, list):
+            return _checked_bytes(value, new_type, label)
         if not isinstance(value, list):
-            raise DefinitionError(f"{label}: the value is a list, since it is {kind.spelled}")
-        if kind.count is not None and len(value) != kind.count:
+            raise DefinitionError(f"{label}: the value is a list, since it is {new_type.spelled}")
+        if new_type.count is not None and len(value) != new_type.count:
             if value:
-                raise DefinitionError(f"{label}: {len(value)} values for {kind.spelled}")
-            return kind.default
-        item = FieldType(kind.base, kind.nested)
-        items = [constant(one, item, label) for one in value]
-        return lambda: [one() if callable(one) else one for one in items]
+                raise DefinitionError(f"{label}: {len(value)} values for {new_type.spelled}")
+            return new_type.default
+        item = FieldType(new_type.base, new_type.nested)
+        items = [constant(element, item, label) for element in value]
+        return lambda: [element() if callable(element) else element for element in items]
     if value is None or isinstance(value, list | dict):
-        raise DefinitionError(f"{label}: the value {value!r:.40} is no {kind.spelled}")
-    if isinstance(value, str) != (kind.base == "string"):
-        raise DefinitionError(f"{label}: the value {value!r:.40} is no {kind.spelled}")
+        raise DefinitionError(f"{label}: the value {value!r:.40} is no {new_type.spelled}")
+    if isinstance(value, str) != (new_type.base == "string"):
+        raise DefinitionError(f"{label}: the value {value!r:.40} is no {new_type.spelled}")
     try:
-        return _to_type(kind, label, clamp=False)(value)
+        return _to_type(new_type, label, clamp=False)(value)
     except RuleError as error:
         raise DefinitionError(error.text) from None
 
 
-def _checked_bytes(value: list[Any], kind: FieldType, label: str) -> bytes:
+def _checked_bytes(value: list[Any], new_type: FieldType, label: str) -> bytes:
     try:
         made = bytes(value)
     except (ValueError, TypeError):
-        raise DefinitionError(f"{label}: the values of {kind.spelled} are numbers from 0 to 255") from None
-    if kind.count is not None and len(made) != kind.count:
+        raise DefinitionError(
+            f"{label}: the values of {new_type.spelled} are numbers from 0 to 255"
+        ) from None
+    if new_type.count is not None and len(made) != new_type.count:
         if made:
-            raise DefinitionError(f"{label}: {len(made)} values for {kind.spelled}")
-        return bytes(kind.count)
+            raise DefinitionError(f"{label}: {len(made)} values for {new_type.spelled}")
+        return bytes(new_type.count)
     return made

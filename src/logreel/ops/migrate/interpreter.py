@@ -74,8 +74,8 @@ class Method:
             raise RuleError(f"{self.name} takes {len(self.parameters)} values, not {len(values)}")
         if depth > MAX_CALLS:
             raise RuleError(f"{self.name}: calls are nested more than {MAX_CALLS} deep")
-        given = [*values, *self.defaults[len(self.defaults) - missing :]]
-        frame = Frame(receiver, dict(zip(self.parameters, given, strict=True)), budget, depth)
+        arguments = [*values, *self.defaults[len(self.defaults) - missing :]]
+        frame = Frame(receiver, dict(zip(self.parameters, arguments, strict=True)), budget, depth)
         frame.spend()
         run(self.body, frame)
         return frame.result
@@ -125,10 +125,10 @@ class Compiler:
         args = node.args
         if args.vararg or args.kwarg or args.kwonlyargs or args.posonlyargs or node.decorator_list:
             raise self.unsupported(node, f"{node.name} with arguments of this kind")
-        names = [one.arg for one in args.args]
+        names = [argument.arg for argument in args.args]
         if is_method and not names:
             raise self.unsupported(node, f"{node.name} without self")
-        defaults = tuple(self.constant(one) for one in args.defaults)
+        defaults = tuple(self.constant(argument) for argument in args.defaults)
         return Method(node.name, tuple(names[1:] if is_method else names), defaults)
 
     def constant(self, node: ast.expr) -> Any:
@@ -144,12 +144,12 @@ class Compiler:
 
     def body(self, nodes: Sequence[ast.stmt]) -> list[Statement]:
         """Return compiled statements."""
-        found = []
+        statements = []
         for node in nodes:
             statement = self._statement(node)
             if statement is not None:
-                found.append(self._located(node, statement))
-        return found
+                statements.append(self._located(node, statement))
+        return statements
 
     def _located(self, node: ast.stmt, statement: Statement) -> Statement:
         """Return *statement* with its line in errors."""
@@ -169,20 +169,20 @@ class Compiler:
 
     def import_names(self, node: ast.Import | ast.ImportFrom) -> Mapping[str, Any]:
         """Return the names that an import defines; only modules of ``MODULES`` are known."""
-        found: dict[str, Any] = {}
-        for one in node.names:
+        imported: dict[str, Any] = {}
+        for alias in node.names:
             if isinstance(node, ast.Import):
-                top = one.name.partition(".")[0]
+                top = alias.name.partition(".")[0]
                 if top not in MODULES:
-                    raise self.unsupported(node, f"import {one.name}")
-                found[one.asname or top] = MODULES.get(one.name if one.asname else top, MODULES[top])
-            elif node.module in MODULES and one.name in MODULES[node.module]:
-                found[one.asname or one.name] = MODULES[node.module][one.name]
-            elif node.module and f"{node.module}.{one.name}" in MODULES:
-                found[one.asname or one.name] = MODULES[f"{node.module}.{one.name}"]
+                    raise self.unsupported(node, f"import {alias.name}")
+                imported[alias.asname or top] = MODULES.get(alias.name if alias.asname else top, MODULES[top])
+            elif node.module in MODULES and alias.name in MODULES[node.module]:
+                imported[alias.asname or alias.name] = MODULES[node.module][alias.name]
+            elif node.module and f"{node.module}.{alias.name}" in MODULES:
+                imported[alias.asname or alias.name] = MODULES[f"{node.module}.{alias.name}"]
             else:
-                raise self.unsupported(node, f"import {one.name} from {node.module}")
-        return found
+                raise self.unsupported(node, f"import {alias.name} from {node.module}")
+        return imported
 
     def _statement(self, node: ast.stmt) -> Statement | None:
         match node:
@@ -195,7 +195,7 @@ class Compiler:
             case ast.Import() | ast.ImportFrom():
                 return _naming(self.import_names(node))
             case ast.Assign(targets=targets, value=value):
-                return _assigning(self.expression(value), [self._target(one) for one in targets])
+                return _assigning(self.expression(value), [self._target(assigned) for assigned in targets])
             case ast.AugAssign(target=target, op=op, value=value):
                 reading = self.expression(_as_load(target))
                 changed = _combining(BINARY[type(op)], reading, self.expression(value))
@@ -230,7 +230,7 @@ class Compiler:
                 of, key = self.expression(owner), self.expression(at)
                 return lambda frame, value: _set_item(of(frame), key(frame), value)
             case ast.Tuple(elts=elts) | ast.List(elts=elts):
-                return _unpacking([self._target(one) for one in elts])
+                return _unpacking([self._target(element) for element in elts])
             case _:
                 raise self.unsupported(node, f"an assignment to {type(node).__name__}")
 
@@ -253,14 +253,18 @@ class Compiler:
                 of, key = self.expression(owner), self.expression(at)
                 return lambda frame: of(frame)[key(frame)]
             case ast.Slice(lower=lower, upper=upper, step=step):
-                edges = [None if one is None else self.expression(one) for one in (lower, upper, step)]
-                return lambda frame: slice(*(None if one is None else one(frame) for one in edges))
+                edges = [
+                    None if element is None else self.expression(element) for element in (lower, upper, step)
+                ]
+                return lambda frame: slice(
+                    *(None if element is None else element(frame) for element in edges)
+                )
             case ast.List(elts=elts):
-                items = [self.expression(one) for one in elts]
-                return lambda frame: [one(frame) for one in items]
+                items = [self.expression(element) for element in elts]
+                return lambda frame: [element(frame) for element in items]
             case ast.Tuple(elts=elts):
-                items = [self.expression(one) for one in elts]
-                return lambda frame: tuple(one(frame) for one in items)
+                items = [self.expression(element) for element in elts]
+                return lambda frame: tuple(element(frame) for element in items)
             case ast.Dict(keys=keys, values=values) if all(key is not None for key in keys):
                 pairs = [
                     (self.expression(key), self.expression(value))
@@ -274,12 +278,12 @@ class Compiler:
                 change, of = UNARY[type(op)], self.expression(operand)
                 return lambda frame: change(of(frame))
             case ast.BoolOp(op=op, values=values):
-                return _joining(isinstance(op, ast.And), [self.expression(one) for one in values])
+                return _joining(isinstance(op, ast.And), [self.expression(element) for element in values])
             case ast.Compare(left=left, ops=ops, comparators=others):
                 steps = [(COMPARE[type(op)], self.expression(o)) for op, o in zip(ops, others, strict=True)]
                 return _comparing(self.expression(left), steps)
             case ast.IfExp(test=test, body=body, orelse=orelse):
-                test_, yes, no = (self.expression(one) for one in (test, body, orelse))
+                test_, yes, no = (self.expression(element) for element in (test, body, orelse))
                 return lambda frame: yes(frame) if test_(frame) else no(frame)
             case ast.ListComp(elt=elt, generators=parts) | ast.GeneratorExp(elt=elt, generators=parts):
                 return self._listing(elt, parts)
@@ -325,21 +329,21 @@ class Compiler:
     def _call(self, node: ast.Call) -> Expression:
         if node.keywords:
             raise self.unsupported(node, f"{ast.unparse(node.func)[:60]} with named arguments")
-        if any(isinstance(one, ast.Starred) for one in node.args):
+        if any(isinstance(argument, ast.Starred) for argument in node.args):
             raise self.unsupported(node, "an argument with *")
-        given = [self.expression(one) for one in node.args]
+        arguments = [self.expression(argument) for argument in node.args]
         func = node.func
         if isinstance(func, ast.Attribute) and self._known(func) is None:
             owner, name = func.value, func.attr
             if isinstance(owner, ast.Name) and owner.id == "self":
                 if name not in self.services:
                     raise self.unsupported(node, f"self.{name}")
-                return lambda frame: getattr(frame.self, name)(*(one(frame) for one in given))
+                return lambda frame: getattr(frame.self, name)(*(argument(frame) for argument in arguments))
             of = self.expression(owner)
             if not any(name in methods for _, methods in METHODS):
                 raise self.unsupported(node, f"the method {name}")
-            return _calling_method(of, name, given)
-        return _calling(self.expression(func), given)
+            return _calling_method(of, name, arguments)
+        return _calling(self.expression(func), arguments)
 
     def _listing(self, elt: ast.expr, parts: Sequence[ast.comprehension]) -> Expression:
         item = self.expression(elt)
@@ -347,7 +351,7 @@ class Compiler:
         for part in parts:
             if part.is_async:
                 raise self.unsupported(part, "async")
-            tests = [self.expression(one) for one in part.ifs]
+            tests = [self.expression(condition) for condition in part.ifs]
             loops.append((self._target(part.target), self.expression(part.iter), tests))
 
         def fill(frame: Frame, level: int, out: list[Any]) -> None:
@@ -355,9 +359,9 @@ class Compiler:
                 out.append(item(frame))
                 return
             put, values, tests = loops[level]
-            for one in values(frame):
+            for element in values(frame):
                 frame.spend()
-                put(frame, one)
+                put(frame, element)
                 if all(test(frame) for test in tests):
                     fill(frame, level + 1, out)
 
@@ -387,14 +391,14 @@ def _as_load(node: ast.expr) -> ast.expr:
     """Return the target of ``a += b`` as an expression."""
     match node:
         case ast.Name(id=name):
-            found: ast.expr = ast.Name(name, ast.Load())
+            load: ast.expr = ast.Name(name, ast.Load())
         case ast.Attribute(value=value, attr=attr):
-            found = ast.Attribute(value, attr, ast.Load())
+            load = ast.Attribute(value, attr, ast.Load())
         case ast.Subscript(value=value, slice=at):
-            found = ast.Subscript(value, at, ast.Load())
+            load = ast.Subscript(value, at, ast.Load())
         case _:
-            found = node
-    return ast.copy_location(found, node)
+            load = node
+    return ast.copy_location(load, node)
 
 
 def _set_item(owner: Any, key: Any, value: Any) -> None:
@@ -420,9 +424,9 @@ def _assigning(value: Expression, targets: Sequence[Callable[[Frame, Any], None]
         return lambda frame: target(frame, value(frame))
 
     def assign(frame: Frame) -> None:
-        found = value(frame)
+        result = value(frame)
         for put in targets:
-            put(frame, found)
+            put(frame, result)
 
     return assign
 
@@ -432,8 +436,8 @@ def _unpacking(targets: Sequence[Callable[[Frame, Any], None]]) -> Callable[[Fra
         items = as_list(value)
         if len(items) != len(targets):
             raise RuleError(f"{len(items)} values for {len(targets)} names")
-        for put, one in zip(targets, items, strict=True):
-            put(frame, one)
+        for put, item in zip(targets, items, strict=True):
+            put(frame, item)
 
     return unpack
 
@@ -450,9 +454,9 @@ def _looping(
     target: Callable[[Frame, Any], None], values: Expression, body: Sequence[Statement]
 ) -> Statement:
     def loop(frame: Frame) -> object | None:
-        for one in values(frame):
+        for item in values(frame):
             frame.spend()
-            target(frame, one)
+            target(frame, item)
             why = run(body, frame)
             if why is _BREAK:
                 break
@@ -488,12 +492,12 @@ def _failing(text: str | None) -> Statement:
 
 def _joining(both: bool, values: Sequence[Expression]) -> Expression:
     def join(frame: Frame) -> Any:
-        found = None
-        for one in values:
-            found = one(frame)
-            if bool(found) is not both:
+        result = None
+        for operand in values:
+            result = operand(frame)
+            if bool(result) is not both:
                 break
-        return found
+        return result
 
     return join
 
@@ -502,38 +506,38 @@ def _comparing(
     left: Expression, steps: Sequence[tuple[Callable[[Any, Any], bool], Expression]]
 ) -> Expression:
     def compare(frame: Frame) -> bool:
-        one = left(frame)
+        before = left(frame)
         for holds, other in steps:
             value = other(frame)
-            if not holds(one, value):
+            if not holds(before, value):
                 return False
-            one = value
+            before = value
         return True
 
     return compare
 
 
-def _calling(function: Expression, given: Sequence[Expression]) -> Expression:
+def _calling(function: Expression, arguments: Sequence[Expression]) -> Expression:
     def call(frame: Frame) -> Any:
-        found = function(frame)
-        values = [one(frame) for one in given]
+        called = function(frame)
+        values = [argument(frame) for argument in arguments]
         frame.spend()
-        if isinstance(found, Method):
-            return found.call(frame.self, values, frame.budget, frame.depth + 1)
-        if not isinstance(found, Constructor) and found not in CALLABLE:
-            raise RuleError(f"{found!r:.40} is no function")
-        return found(*values)
+        if isinstance(called, Method):
+            return called.call(frame.self, values, frame.budget, frame.depth + 1)
+        if not isinstance(called, Constructor) and called not in CALLABLE:
+            raise RuleError(f"{called!r:.40} is no function")
+        return called(*values)
 
     return call
 
 
-def _calling_method(of: Expression, name: str, given: Sequence[Expression]) -> Expression:
+def _calling_method(of: Expression, name: str, arguments: Sequence[Expression]) -> Expression:
     def call(frame: Frame) -> Any:
         owner = of(frame)
         method = method_of(owner, name)
         if method is None:
             raise RuleError(f"{type(owner).__name__} has no method {name!r}")
         frame.spend()
-        return method(owner, *(one(frame) for one in given))
+        return method(owner, *(argument(frame) for argument in arguments))
 
     return call

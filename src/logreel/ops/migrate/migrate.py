@@ -20,13 +20,13 @@ from logreel.layout.nodes import Sequence as Many
 from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Channel, Log
 from logreel.log.schema import Schema
-from logreel.ops.migrate.paths import Gap, Path
+from logreel.ops.migrate.paths import MissingRule, Path
 from logreel.ops.migrate.plan import ChannelPlan, Files, Planner
 from logreel.ops.migrate.rule import BoundRule, ColumnUpdate, NotColumnsError, Update
 from logreel.ops.migrate.types import NAMED, REAL_NUMBERS, TIMES, FieldType, TypeVersion, current_name, listed
 from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.parts import Part, whole_log
-from logreel.ops.rewrite.streams import Batch
+from logreel.ops.rewrite.streams import MessageBatch
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions
 from logreel.ops.selection import keywords
 from logreel.registry.open_logs import as_log_to_copy, as_open_log
@@ -216,7 +216,7 @@ class Migration(Transform):
         except NotColumnsError:
             return None
 
-    def batches(self, new: NewLog, batches: Iterable[Batch]) -> Iterable[Batch]:
+    def batches(self, new: NewLog, batches: Iterable[MessageBatch]) -> Iterable[MessageBatch]:
         """Yield the messages, without those that cannot be migrated."""
         self.converters = {}
         for ch in self._channels:
@@ -235,7 +235,7 @@ class Migration(Transform):
             )
         return map(self._migrated, batches)
 
-    def _migrated(self, batch: Batch) -> Batch:
+    def _migrated(self, batch: MessageBatch) -> MessageBatch:
         """Return *batch* with migrated messages, without those that cannot be migrated."""
         keep = np.ones(len(batch.time), bool)
         for place, pair in enumerate(zip(batch.origins.tolist(), batch.channels.tolist(), strict=True)):
@@ -314,7 +314,7 @@ class _Converter:
         ]
         return "; ".join(reasons) + " …" * (len(self.reasons) > REASONS)
 
-    def replace_in(self, batch: Batch, rows: np.ndarray, keep: np.ndarray) -> Batch:
+    def replace_in(self, batch: MessageBatch, rows: np.ndarray, keep: np.ndarray) -> MessageBatch:
         """Return *batch* with new payloads at *rows*; False in *keep* for messages that cannot be migrated."""
         payloads = batch.payloads
         old_payloads = payloads.rows(rows).in_one()
@@ -421,7 +421,7 @@ def write_template(
     with as_open_log(src) as log:
         decrypted_notes(log)
         plans = Planner(rules, to, known).plans(log)
-    gaps: dict[tuple[object, object], Gap] = {}
+    gaps: dict[tuple[object, object], MissingRule] = {}
     for plan in plans:
         if plan.path is not None and plan.state in ("missing", "differs"):
             gaps |= {(gap.old.identity, gap.new.identity): gap for gap in plan.path.gaps}
@@ -440,31 +440,38 @@ def write_template(
     return len(gaps)
 
 
-def bmr_template(gap: Gap) -> str:
+def bmr_template(gap: MissingRule) -> str:
     """Return the class of a rule in the syntax of ROS, with all assignments that are known."""
     old, new = gap.old, gap.new
     pairs: dict[tuple[str, str], None] = {}
     lines = [f"# {reason}" for reason in gap.reasons]
-    for name, kind in new.fields.items():
+    for name, field_type in new.fields.items():
         before = old.fields.get(name)
-        if before is None or before.spelled.partition("[")[1:] != kind.spelled.partition("[")[1:]:
-            lines.append(f"new_msg.{name} = {_value(kind)}  # {'was ' + before.spelled if before else 'new'}")
-        elif before.nested is not None and kind.nested is not None:
-            if current_name(before.base) == current_name(kind.base) or before.nested.key == kind.nested.key:
-                pairs[_short(before, old), _short(kind, new)] = None
-                array = f', "{kind.base}"' if kind.array else ""
-                lines.append(f"self.migrate{'_array' * kind.array}(old_msg.{name}, new_msg.{name}{array})")
+        if before is None or before.spelled.partition("[")[1:] != field_type.spelled.partition("[")[1:]:
+            lines.append(
+                f"new_msg.{name} = {_value(field_type)}  # {'was ' + before.spelled if before else 'new'}"
+            )
+        elif before.nested is not None and field_type.nested is not None:
+            if (
+                current_name(before.base) == current_name(field_type.base)
+                or before.nested.key == field_type.nested.key
+            ):
+                pairs[_short(before, old), _short(field_type, new)] = None
+                array = f', "{field_type.base}"' if field_type.array else ""
+                lines.append(
+                    f"self.migrate{'_array' * field_type.array}(old_msg.{name}, new_msg.{name}{array})"
+                )
             else:
-                lines.append(f"new_msg.{name} = {_value(kind)}  # was {before.spelled}")
-        elif before.base != kind.base:
-            lines.append(f"new_msg.{name} = {_value(kind)}  # was {before.spelled}: old_msg.{name}")
+                lines.append(f"new_msg.{name} = {_value(field_type)}  # was {before.spelled}")
+        elif before.base != field_type.base:
+            lines.append(f"new_msg.{name} = {_value(field_type)}  # was {before.spelled}: old_msg.{name}")
         else:
             lines.append(f"new_msg.{name} = old_msg.{name}")
     lines += [
         f"# old_msg.{name} has no place in the new message" for name in old.fields if name not in new.fields
     ]
     body = "".join(f"        {line}\n" for line in [*lines, "pass"])
-    shown = "".join(f'        ("{one}", "{other}"),\n' for one, other in pairs)
+    shown = "".join(f'        ("{before}", "{after}"),\n' for before, after in pairs)
     label = f"update_{old.name.replace('/', '_')}_{old.key}"
     return (
         f"class {label}(MessageUpdateRule):\n"
@@ -479,27 +486,31 @@ def _quoted(version: TypeVersion) -> str:
     return version.text.strip("\n").replace("\\", "\\\\").replace('"""', "'''")
 
 
-def _short(kind: FieldType, owner: TypeVersion) -> str:
+def _short(field_type: FieldType, owner: TypeVersion) -> str:
     """Return the name of a type as rules write it: without the package of the message, or that of Header."""
-    package, _, name = kind.base.rpartition("/")
-    return name if package in (owner.name.rpartition("/")[0], "std_msgs", "roslib") else kind.base
+    package, _, name = field_type.base.rpartition("/")
+    return name if package in (owner.name.rpartition("/")[0], "std_msgs", "roslib") else field_type.base
 
 
-def _value(kind: FieldType) -> str:
+def _value(field_type: FieldType) -> str:
     """Return an expression for a new field."""
-    if kind.array:
-        if kind.count is None:
-            return "b''" if kind.is_bytes else "[]"
-        one = _value(FieldType(kind.base, kind.nested))
-        return f"bytes({kind.count} * [0])" if kind.is_bytes else f"[{one} for n in range({kind.count})]"
-    if kind.nested is not None:
-        return f"self.get_new_class('{kind.base}')()"
-    if kind.base in TIMES:
-        return "rospy.Time(0, 0)" if kind.base == "time" else "rospy.Duration(0, 0)"
-    return "''" if kind.base == "string" else "0.0" if kind.base in REAL_NUMBERS else "0"
+    if field_type.array:
+        if field_type.count is None:
+            return "b''" if field_type.is_bytes else "[]"
+        item = _value(FieldType(field_type.base, field_type.nested))
+        return (
+            f"bytes({field_type.count} * [0])"
+            if field_type.is_bytes
+            else f"[{item} for n in range({field_type.count})]"
+        )
+    if field_type.nested is not None:
+        return f"self.get_new_class('{field_type.base}')()"
+    if field_type.base in TIMES:
+        return "rospy.Time(0, 0)" if field_type.base == "time" else "rospy.Duration(0, 0)"
+    return "''" if field_type.base == "string" else "0.0" if field_type.base in REAL_NUMBERS else "0"
 
 
-def toml_template(gap: Gap) -> str:
+def toml_template(gap: MissingRule) -> str:
     """Return a rule in TOML, with the fields that need a source or a value."""
     old, new = gap.old, gap.new
     lines = [f"# {reason}" for reason in gap.reasons]
@@ -518,22 +529,22 @@ def toml_template(gap: Gap) -> str:
     return "\n".join(line for line in lines if line) + "\n"
 
 
-def _toml_fields(gap: Gap) -> Iterator[str]:
-    for name, kind in gap.new.fields.items():
+def _toml_fields(gap: MissingRule) -> Iterator[str]:
+    for name, field_type in gap.new.fields.items():
         before = gap.old.fields.get(name)
         if before is None:
-            yield f'{name} = {{ value = {_toml_value(kind)} }}  # new: {kind.spelled}; or {{ from = "…" }}'
-        elif before.spelled != kind.spelled and before.nested is None:
-            yield f'{name} = {{ from = "{name}" }}  # was {before.spelled}, is {kind.spelled}'
+            yield f'{name} = {{ value = {_toml_value(field_type)} }}  # new: {field_type.spelled}; or {{ from = "…" }}'
+        elif before.spelled != field_type.spelled and before.nested is None:
+            yield f'{name} = {{ from = "{name}" }}  # was {before.spelled}, is {field_type.spelled}'
 
 
-def _toml_value(kind: FieldType) -> str:
-    if kind.array:
+def _toml_value(field_type: FieldType) -> str:
+    if field_type.array:
         return "[]"
-    if kind.nested is not None:
+    if field_type.nested is not None:
         return "{}"
-    return '""' if kind.base == "string" else "0.0" if kind.base in REAL_NUMBERS else "0"
+    return '""' if field_type.base == "string" else "0.0" if field_type.base in REAL_NUMBERS else "0"
 
 
 def _strings(values: Iterable[str]) -> str:
-    return "[" + ", ".join(f'"{one}"' for one in values) + "]"
+    return "[" + ", ".join(f'"{value}"' for value in values) + "]"

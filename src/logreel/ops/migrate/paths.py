@@ -14,8 +14,8 @@ from logreel.ops.migrate.rule import (
     ColumnUpdate,
     Implicit,
     NotColumnsError,
-    Rule,
     Update,
+    UpdateRule,
     Values,
     implicit,
 )
@@ -27,7 +27,7 @@ MAX_STEPS = 1000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Gap:
+class MissingRule:
     """A step for which a rule is missing: the versions, and why there is no update without a rule."""
 
     old: TypeVersion
@@ -61,13 +61,13 @@ class Path:
     old: TypeVersion
     new: TypeVersion
     steps: tuple[Step, ...] = ()
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[MissingRule, ...] = ()
 
     @property
     def keeps_bytes(self) -> bool:
         """Whether messages stay as they are, and only the name of the type changes."""
-        one, other = self.old, self.new
-        return (one.key, one.variant, one.encoding) == (other.key, other.variant, other.encoding)
+        first, other = self.old, self.new
+        return (first.key, first.variant, first.encoding) == (other.key, other.variant, other.encoding)
 
 
 @dataclass(slots=True)
@@ -75,17 +75,17 @@ class _Walk:
     """A path that is being built."""
 
     steps: list[Step] = field(default_factory=list)
-    gaps: list[Gap] = field(default_factory=list)
+    gaps: list[MissingRule] = field(default_factory=list)
 
 
 class Paths:
     """Paths by a set of rules; raises UsageError for rules that contradict each other."""
 
-    def __init__(self, rules: Iterable[Rule]) -> None:
-        chains: dict[str, list[Rule]] = defaultdict(list)
+    def __init__(self, rules: Iterable[UpdateRule]) -> None:
+        chains: dict[str, list[UpdateRule]] = defaultdict(list)
         for rule in rules:
             chains[current_name(rule.old_name)].append(rule)
-        self.chains = {name: _ordered(name, some) for name, some in chains.items()}
+        self.chains = {name: _ordered(name, rules_of_type) for name, rules_of_type in chains.items()}
         self._found: dict[tuple[Identity, Identity], Path] = {}
         self._active: set[tuple[Identity, Identity]] = set()
         self._updates: dict[tuple[Identity, Identity], Update] = {}
@@ -93,13 +93,13 @@ class Paths:
     @cached_property
     def _names(self) -> dict[str, frozenset[str]]:
         """All names that each renamed type may get, itself included."""
-        found = {}
+        by_name = {}
         for name in self.chains:
             names, at = {name}, name
             while (at := self._next_name(at)) and at not in names:
                 names.add(at)
-            found[name] = frozenset(names)
-        return found
+            by_name[name] = frozenset(names)
+        return by_name
 
     def _next_name(self, name: str) -> str:
         last = self.chains[name][-1] if name in self.chains else None
@@ -173,7 +173,12 @@ class Paths:
         return now
 
     def _next_rule(
-        self, chain: Sequence[Rule], after: int, now: TypeVersion, new: TypeVersion | None, used: set[int]
+        self,
+        chain: Sequence[UpdateRule],
+        after: int,
+        now: TypeVersion,
+        new: TypeVersion | None,
+        used: set[int],
     ) -> int | None:
         """Return the place in *chain* of the rule that is applied to *now*; None if there is none.
 
@@ -203,29 +208,29 @@ class Paths:
         """Return whether an update without a rule is possible, also for all parts of the message."""
         if current_name(old.name) != current_name(new.name):
             return False
-        one = implicit(old, new, self.may_become)
-        return not one.reasons and not any(
-            self.path(before.nested, kind.nested).gaps
-            for _, before, kind in one.nested
-            if before.nested is not None and kind.nested is not None
+        update = implicit(old, new, self.may_become)
+        return not update.reasons and not any(
+            self.path(before.nested, new_type.nested).gaps
+            for _, before, new_type in update.nested
+            if before.nested is not None and new_type.nested is not None
         )
 
     def _implicit(self, old: TypeVersion, new: TypeVersion, walk: _Walk) -> None:
         """Add an update without a rule to *walk*, or a gap."""
-        one = implicit(old, new, self.may_become)
-        reasons = one.reasons
+        update = implicit(old, new, self.may_become)
+        reasons = update.reasons
         # Parts that a rule names may have the same definition under another name.
         alike = (old.encoding, old.key) == (new.encoding, new.key)
         if not alike and not self.may_become(current_name(old.name), current_name(new.name)):
             reasons = (f"no rule renames {old.name} to {new.name}", *reasons)
         if reasons:
-            walk.gaps.append(Gap(old, new, reasons))
-        for _, before, kind in one.nested:
-            if before.nested is not None and kind.nested is not None:
-                walk.gaps += self.path(before.nested, kind.nested).gaps
-        walk.steps.append(Step(old, new, "", one))
+            walk.gaps.append(MissingRule(old, new, reasons))
+        for _, before, new_type in update.nested:
+            if before.nested is not None and new_type.nested is not None:
+                walk.gaps += self.path(before.nested, new_type.nested).gaps
+        walk.steps.append(Step(old, new, "", update))
 
-    def _gaps_of_parts(self, bound: BoundRule) -> list[Gap]:
+    def _gaps_of_parts(self, bound: BoundRule) -> list[MissingRule]:
         return [gap for old, new in bound.parts for gap in self.path(old, new).gaps]
 
     # --------------------------------------------------------------------------------------------- updates
@@ -284,29 +289,31 @@ class Paths:
         if isinstance(step.how, BoundRule):
             return step.how.make(self)
         converts = {
-            name: self.convert(before.nested, kind.nested)
-            for name, before, kind in step.how.nested
-            if before.nested is not None and kind.nested is not None
+            name: self.convert(before.nested, new_type.nested)
+            for name, before, new_type in step.how.nested
+            if before.nested is not None and new_type.nested is not None
         }
-        return step.how.update({name: one for name, one in converts.items() if one is not _unchanged})
+        return step.how.update(
+            {name: convert for name, convert in converts.items() if convert is not _unchanged}
+        )
 
 
 def _unchanged(values: Values) -> Values:
     return values
 
 
-def _names_versions(chain: Sequence[Rule], places: Sequence[int]) -> bool:
+def _names_versions(chain: Sequence[UpdateRule], places: Sequence[int]) -> bool:
     return all(chain[at].fixed is not None for at in places)
 
 
-def _ordered(name: str, rules: Sequence[Rule]) -> list[Rule]:
+def _ordered(name: str, rules: Sequence[UpdateRule]) -> list[UpdateRule]:
     """Return the rules for one type in the order in which they apply, one that renames it last.
 
     Raises UsageError for two rules of one version, for two that rename the type, and for rules after its renaming.
     """
-    kept = list[Rule]()
+    kept = list[UpdateRule]()
     for rule in rules:
-        if not any(_same(rule, one) for one in kept):
+        if not any(_same(rule, earlier) for earlier in kept):
             kept.append(rule)
     kept.sort(key=lambda rule: (rule.order, rule.renames))
     kept = _linked(kept)
@@ -323,20 +330,20 @@ def _ordered(name: str, rules: Sequence[Rule]) -> list[Rule]:
     return kept
 
 
-def _same(rule: Rule, other: Rule) -> bool:
+def _same(rule: UpdateRule, other: UpdateRule) -> bool:
     """Return whether two rules are for the same versions, as in a file that is given twice."""
-    one, two = rule.fixed, other.fixed
+    first, second = rule.fixed, other.fixed
     return (
-        one is not None
-        and two is not None
+        first is not None
+        and second is not None
         and rule.location.rpartition(":")[2] == other.location.rpartition(":")[2]
-        and (one.old.identity, one.new.identity) == (two.old.identity, two.new.identity)
+        and (first.old.identity, first.new.identity) == (second.old.identity, second.new.identity)
     )
 
 
-def _linked(rules: Sequence[Rule]) -> list[Rule]:
+def _linked(rules: Sequence[UpdateRule]) -> list[UpdateRule]:
     """Return *rules* with those of equal order sorted so that each follows the one that makes its version."""
-    found: list[Rule] = []
+    ordered: list[UpdateRule] = []
     todo = list(rules)
     while todo:
         alike = [rule for rule in todo if (rule.order, rule.renames) == (todo[0].order, todo[0].renames)]
@@ -345,6 +352,6 @@ def _linked(rules: Sequence[Rule]) -> list[Rule]:
             (rule for rule in alike if rule.fixed is None or made.get(rule.fixed.old.identity, rule) is rule),
             alike[0],
         )
-        found.append(first)
+        ordered.append(first)
         todo.remove(first)
-    return found
+    return ordered

@@ -17,9 +17,9 @@ from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Scalar, String,
 from logreel.layout.nodes import Sequence as Many
 from logreel.log.log import Channel, Log
 from logreel.ops.migrate.bmr import read_bmr
-from logreel.ops.migrate.field_changes import Change, Mapped, MissingSourceError, field_type, parse_path
+from logreel.ops.migrate.field_changes import FieldChange, Mapped, MissingSourceError, field_type, parse_path
 from logreel.ops.migrate.paths import Path, Paths
-from logreel.ops.migrate.rule import BoundRule, Rule
+from logreel.ops.migrate.rule import BoundRule, UpdateRule
 from logreel.ops.migrate.types import (
     NAMED,
     TypeVersion,
@@ -29,14 +29,14 @@ from logreel.ops.migrate.types import (
     from_text,
 )
 from logreel.schemas import ros1msg
-from logreel.schemas.ros1msg import Registry
+from logreel.schemas.ros1msg import DefinitionRegistry
 
 #: Suffixes of rule files of ROS.
 ROS_SUFFIXES = (".bmr", ".py")
 SUFFIXES = (*ROS_SUFFIXES, ".toml")
 
 
-def read_rules(paths: Iterable[str | os.PathLike[str]]) -> list[Rule]:
+def read_rules(paths: Iterable[str | os.PathLike[str]]) -> list[UpdateRule]:
     """Return the rules of all files; of a folder, those of the rule files in and below it, by name.
 
     Raises UsageError for a path without rules, and the errors of ``read_bmr`` and ``read_toml``.
@@ -45,7 +45,9 @@ def read_rules(paths: Iterable[str | os.PathLike[str]]) -> list[Rule]:
     for path in map(pathlib.Path, paths):
         files = [path]
         if path.is_dir():
-            files = sorted(one for one in path.rglob("*") if one.suffix in (".bmr", ".toml"))
+            files = sorted(
+                rule_file for rule_file in path.rglob("*") if rule_file.suffix in (".bmr", ".toml")
+            )
             if not files:
                 raise UsageError("there is no rule file (*.bmr, *.toml) in this folder", path=str(path))
         for file in files:
@@ -53,16 +55,16 @@ def read_rules(paths: Iterable[str | os.PathLike[str]]) -> list[Rule]:
     return rules
 
 
-def _read(file: pathlib.Path) -> list[Rule]:
+def _read(file: pathlib.Path) -> list[UpdateRule]:
     if file.suffix not in SUFFIXES:
         raise UsageError(f"rules are read from files *{', *'.join(SUFFIXES)}", path=str(file))
     try:
-        found = read_toml(file) if file.suffix == ".toml" else read_bmr(file)
+        rules = read_toml(file) if file.suffix == ".toml" else read_bmr(file)
     except OSError as error:
         raise UsageError(f"the rules cannot be read: {error.strerror}", path=str(file)) from None
-    if not found:
+    if not rules:
         raise UsageError("there is no rule in this file", path=str(file))
-    return found
+    return rules
 
 
 #: Largest rule file.
@@ -86,7 +88,7 @@ _FIELD_KEYS = {"from", "type", "value", "scale", "offset", "values", "overflow",
 _MD5 = re.compile(r"[0-9a-f]{32}")
 
 
-def read_toml(path: str | os.PathLike[str]) -> list[Rule]:
+def read_toml(path: str | os.PathLike[str]) -> list[UpdateRule]:
     """Return the rules of a file, in its order; raises UsageError for a file that is no TOML or has unknown keys."""
     name = os.fspath(path)
     if pathlib.Path(path).stat().st_size > MAX_BYTES:
@@ -96,9 +98,9 @@ def read_toml(path: str | os.PathLike[str]) -> list[Rule]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"no TOML: {error}", path=name) from None
     rules = content.pop("rule", [])
-    if content or not isinstance(rules, list) or not all(isinstance(one, dict) for one in rules):
+    if content or not isinstance(rules, list) or not all(isinstance(table, dict) for table in rules):
         raise UsageError("a rule file has a table [[rule]] for each rule, and nothing else", path=name)
-    return [_TomlRule(name, number, one).rule() for number, one in enumerate(rules, 1)]
+    return [_TomlRule(name, number, table).rule() for number, table in enumerate(rules, 1)]
 
 
 class _TomlRule:
@@ -133,23 +135,23 @@ class _TomlRule:
 
     def names(self, key: str) -> tuple[str, ...]:
         value = self.table.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             self.wrong(f"needs a list of fields as {key}")
         return tuple(value)
 
-    def field_changes(self) -> dict[tuple[str, ...], Change]:
+    def field_changes(self) -> dict[tuple[str, ...], FieldChange]:
         """Return the changes by path of the new field; ``rename`` is short for fields with ``from`` alone."""
         renamed, fields = self.table.get("rename", {}), self.table.get("fields", {})
-        if not isinstance(renamed, dict) or not all(isinstance(one, str) for one in renamed.values()):
+        if not isinstance(renamed, dict) or not all(isinstance(old, str) for old in renamed.values()):
             self.wrong("needs a table of old = new names as rename")
         if not isinstance(fields, dict):
             self.wrong("needs a table of fields as fields")
-        given = {new: {"from": old} for old, new in renamed.items()} | fields
-        found: dict[tuple[str, ...], Change] = {}
-        for name, one in given.items():
+        tables = {new: {"from": old} for old, new in renamed.items()} | fields
+        changes: dict[tuple[str, ...], FieldChange] = {}
+        for name, table in tables.items():
             path = tuple(part for part, _ in self.path(name))
-            found[path] = self.change(name, {"from": one} if isinstance(one, str) else one)
-        return found
+            changes[path] = self.change(name, {"from": table} if isinstance(table, str) else table)
+        return changes
 
     def path(self, text: str) -> list[tuple[str, int | None]]:
         try:
@@ -157,24 +159,26 @@ class _TomlRule:
         except UsageError as error:
             self.wrong(error.text)
 
-    def change(self, name: str, table: Any) -> Change:
+    def change(self, name: str, table: Any) -> FieldChange:
         if not isinstance(table, dict) or table.keys() - _FIELD_KEYS:
             self.wrong(f"field {name!r} needs some of: {', '.join(sorted(_FIELD_KEYS))}")
         if "from" in table and "value" in table:
             self.wrong(f"field {name!r} has both from and value")
-        kind, unit, values = table.get("type", ""), table.get("unit"), table.get("values", {})
+        type_name, unit, values = table.get("type", ""), table.get("unit"), table.get("values", {})
         scale, offset = table.get("scale", 1), table.get("offset", 0)
-        numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in (scale, offset))
-        if not (isinstance(kind, str) and isinstance(values, dict) and numbers):
+        numbers = all(
+            isinstance(number, int | float) and not isinstance(number, bool) for number in (scale, offset)
+        )
+        if not (isinstance(type_name, str) and isinstance(values, dict) and numbers):
             self.wrong(f"field {name!r}: type is a text, values a table, scale and offset are numbers")
         if table.get("overflow", "leave-out") not in ("leave-out", "clamp"):
             self.wrong(f"field {name!r}: overflow is 'leave-out' or 'clamp'")
         source = None if "value" in table else self.path(str(table.get("from", name)))
-        return Change(
+        return FieldChange(
             name,
             source,
             table.get("value"),
-            kind,
+            type_name,
             scale,
             offset,
             values,
@@ -182,7 +186,7 @@ class _TomlRule:
             None if unit is None else str(unit),
         )
 
-    def rule(self) -> Rule:
+    def rule(self) -> UpdateRule:
         order = self.table.get("order", self.number)
         if not isinstance(order, int):
             self.wrong("needs a whole number as order")
@@ -190,7 +194,7 @@ class _TomlRule:
         if self.old_definition and self.md5:
             old = self._typed(self.old_definition, self.type)
             fixed = self.bind(old)
-        return Rule(self.location, self.type, self.to, order, self.bind, fixed)
+        return UpdateRule(self.location, self.type, self.to, order, self.bind, fixed)
 
     def bind(self, old: TypeVersion) -> BoundRule | None:
         """Return the rule for *old*; None if it does not apply to this version.
@@ -224,7 +228,7 @@ class _TomlRule:
         elif old.version and not self.definition:
             new = new.with_version(old.version)
         if new.key == old.key and any(
-            not one.is_plain or one.source is None for one in self.changes.values()
+            not change.is_plain or change.source is None for change in self.changes.values()
         ):
             # Other values in the same fields, such as another unit.
             new = replace(new, variant=self.location)
@@ -244,7 +248,7 @@ class _TomlRule:
     def _typed(self, text: str, name: str, like: TypeVersion | None = None) -> TypeVersion:
         """Return the version of a type from the text of its definition, in the language of messages of ROS 1."""
         encoding = NAMED if like is None else like.encoding
-        made = from_text(text, name if "/" in name else f"x/{name}", Registry(known=False))
+        made = from_text(text, name if "/" in name else f"x/{name}", DefinitionRegistry(known=False))
         return made if encoding == NAMED else made.as_plain(name, encoding)
 
 
@@ -260,7 +264,7 @@ _BUILTIN: dict[str, Node] = {
     "time": Time(),
     "duration": Time(signed=True),
 }
-Changes = Mapping[tuple[str, ...], Change]
+Changes = Mapping[tuple[str, ...], FieldChange]
 
 
 def derived(old: TypeVersion, name: str, changes: Changes, remove: Sequence[str]) -> TypeVersion:
@@ -278,11 +282,13 @@ def derived(old: TypeVersion, name: str, changes: Changes, remove: Sequence[str]
 
 def _from_text(old: TypeVersion, name: str, changes: Changes, remove: Sequence[str]) -> TypeVersion:
     """Return the new version by changed lines of the definition, with its comments."""
-    deep = [".".join(path) for path in changes if len(path) > 1] + [one for one in remove if "." in one]
+    deep = [".".join(path) for path in changes if len(path) > 1] + [
+        removed for removed in remove if "." in removed
+    ]
     if deep:
         raise DefinitionError(f"{deep[0]} is in a type of its own: the rule needs a definition")
     todo = dict(changes)
-    definition = ros1msg.parse(old.text, old.name, ros1msg.Registry(known=False))
+    definition = ros1msg.parse(old.text, old.name, ros1msg.DefinitionRegistry(known=False))
     uses = definition.uses[definition.name]
     moved = old.name.rpartition("/")[0] != name.rpartition("/")[0]
     lines = []
@@ -297,7 +303,7 @@ def _from_text(old: TypeVersion, name: str, changes: Changes, remove: Sequence[s
         if change is not None:
             lines.append(_line(change, field, old, line))
             continue
-        place = next((path for path, one in todo.items() if _is_renamed(one, field, old, todo)), None)
+        place = next((path for path, renamed in todo.items() if _is_renamed(renamed, field, old, todo)), None)
         if place is not None:
             lines.append(_line(todo.pop(place), place[0], old, line))
         elif field not in remove:
@@ -312,7 +318,9 @@ def _from_text(old: TypeVersion, name: str, changes: Changes, remove: Sequence[s
         for other, message in definition.messages.items()
         if other != definition.name
     ]
-    return from_text("\n".join(["\n".join([*lines, *end]), *others]), name, ros1msg.Registry(known=False))
+    return from_text(
+        "\n".join(["\n".join([*lines, *end]), *others]), name, ros1msg.DefinitionRegistry(known=False)
+    )
 
 
 def with_new_parts(old: TypeVersion, end: Callable[[TypeVersion], Path]) -> TypeVersion | None:
@@ -320,7 +328,7 @@ def with_new_parts(old: TypeVersion, end: Callable[[TypeVersion], Path]) -> Type
 
     end  returns the way of a version by all rules for it
     """
-    definition = ros1msg.parse(old.text, old.name, ros1msg.Registry(known=False))
+    definition = ros1msg.parse(old.text, old.name, ros1msg.DefinitionRegistry(known=False))
     texts: dict[str, str] = {}
     names: dict[str, str] = {}
     for name in definition.users:
@@ -329,13 +337,13 @@ def with_new_parts(old: TypeVersion, end: Callable[[TypeVersion], Path]) -> Type
             texts[name] = _respelled(definition, name, names)
             continue
         names[name] = path.new.name
-        made = ros1msg.parse(path.new.text, path.new.name, ros1msg.Registry(known=False))
-        texts |= {one: message.text for one, message in made.messages.items()}
+        made = ros1msg.parse(path.new.text, path.new.name, ros1msg.DefinitionRegistry(known=False))
+        texts |= {type_name: message.text for type_name, message in made.messages.items()}
     if not names:
         return None
     root = texts.pop(definition.name)
     others = [f"{'=' * 80}\nMSG: {name}\n{text}" for name, text in texts.items()]
-    return from_text("\n".join([root, *others]), old.name, ros1msg.Registry(known=False))
+    return from_text("\n".join([root, *others]), old.name, ros1msg.DefinitionRegistry(known=False))
 
 
 def _respelled(definition: ros1msg.Definition, name: str, names: Mapping[str, str]) -> str:
@@ -351,21 +359,21 @@ def _respelled(definition: ros1msg.Definition, name: str, names: Mapping[str, st
     return "\n".join(lines)
 
 
-def _is_renamed(change: Change, field: str, old: TypeVersion, todo: Changes) -> bool:
+def _is_renamed(change: FieldChange, field: str, old: TypeVersion, todo: Changes) -> bool:
     """Return whether *change* gives the old *field* a new name in its place."""
     source = change.source
     return source is not None and source == [(field, None)] and (field,) not in todo
 
 
-def _line(change: Change, name: str, old: TypeVersion, line: str) -> str:
+def _line(change: FieldChange, name: str, old: TypeVersion, line: str) -> str:
     """Return the line of a changed field, with the comment of the old *line*."""
-    kind = change.kind or _type_of(change, name, old)
+    type_name = change.kind or _type_of(change, name, old)
     comment = f"  # [{change.unit}]" if change.unit is not None else ""
     _, mark, text = line.partition("#")
-    return f"{kind} {name}{comment or f'  #{text}' * bool(mark)}"
+    return f"{type_name} {name}{comment or f'  #{text}' * bool(mark)}"
 
 
-def _type_of(change: Change, name: str, old: TypeVersion) -> str:
+def _type_of(change: FieldChange, name: str, old: TypeVersion) -> str:
     if change.source is None:
         raise DefinitionError(f"{name} is new: the rule needs its type, or a definition")
     return field_type(old, change.source, MissingSourceError).spelled
@@ -388,7 +396,7 @@ def _struct(
     node: Struct,
     path: tuple[str, ...],
     old: TypeVersion,
-    todo: dict[tuple[str, ...], Change],
+    todo: dict[tuple[str, ...], FieldChange],
     remove: set[str],
 ) -> Struct:
     fields = []
@@ -398,26 +406,32 @@ def _struct(
         if change is not None:
             fields.append(_field(change, f.name, f, old))
             continue
-        place = next((one for one in todo if _takes_place(todo[one], one, here)), None)
+        place = next(
+            (field_path for field_path in todo if _takes_place(todo[field_path], field_path, here)), None
+        )
         if place is not None:
             fields.append(_field(todo.pop(place), place[-1], f, old))
         elif ".".join(here) not in remove:
             fields.append(Field(f.name, _inner(f.node, here, old, todo, remove), f.unit))
-    for new in [one for one in todo if one[:-1] == path]:
+    for new in [field_path for field_path in todo if field_path[:-1] == path]:
         fields.append(_field(todo.pop(new), new[-1], None, old))
     return Struct(tuple(fields))
 
 
-def _takes_place(change: Change, new: tuple[str, ...], old: tuple[str, ...]) -> bool:
+def _takes_place(change: FieldChange, new: tuple[str, ...], old: tuple[str, ...]) -> bool:
     source = change.source
     return new[:-1] == old[:-1] and source is not None and source == [(name, None) for name in old]
 
 
 def _inner(
-    node: Node, path: tuple[str, ...], old: TypeVersion, todo: dict[tuple[str, ...], Change], remove: set[str]
+    node: Node,
+    path: tuple[str, ...],
+    old: TypeVersion,
+    todo: dict[tuple[str, ...], FieldChange],
+    remove: set[str],
 ) -> Node:
-    if not any(one[: len(path)] == path for one in todo) and not any(
-        one.startswith(".".join(path) + ".") for one in remove
+    if not any(field_path[: len(path)] == path for field_path in todo) and not any(
+        field_path.startswith(".".join(path) + ".") for field_path in remove
     ):
         return node
     match node:
@@ -431,7 +445,7 @@ def _inner(
             raise DefinitionError(f"{'.'.join(path)} has no fields")
 
 
-def _field(change: Change, name: str, before: Field | None, old: TypeVersion) -> Field:
+def _field(change: FieldChange, name: str, before: Field | None, old: TypeVersion) -> Field:
     unit = change.unit if change.unit is not None else before.unit if before is not None else ""
     if change.kind:
         return Field(name, _node(change.kind, name), unit)
@@ -440,11 +454,11 @@ def _field(change: Change, name: str, before: Field | None, old: TypeVersion) ->
     return Field(name, _node(_type_of(change, name, old), name), unit)
 
 
-def _node(kind: str, name: str) -> Node:
+def _node(type_name: str, name: str) -> Node:
     """Return the node of a type as in a definition: ``float32``, ``uint8[4]``, ``char[16]`` for a text."""
-    match = _TYPE.fullmatch(kind)
+    match = _TYPE.fullmatch(type_name)
     if match is None or match[1] not in _BUILTIN:
-        raise DefinitionError(f"{name}: {kind!r:.40} is no type; there are {', '.join(_BUILTIN)}")
+        raise DefinitionError(f"{name}: {type_name!r:.40} is no type; there are {', '.join(_BUILTIN)}")
     item = _BUILTIN[match[1]]
     if not match[2]:
         return item
@@ -495,19 +509,19 @@ class Planner:
 
     def __init__(self, rules: Files = (), to: Files = (), known: bool = True) -> None:
         self.paths = Paths(read_rules(several(rules)))
-        self._given, self._names = ros1msg.Registry(), set[str]()
-        for one in several(to):
+        self._given, self._names = ros1msg.DefinitionRegistry(), set[str]()
+        for path in several(to):
             try:
-                self._names.update(self._given.add_path(os.fspath(one)))
+                self._names.update(self._given.add_path(os.fspath(path)))
             except OSError as error:
                 raise UsageError(
-                    f"the definitions cannot be read: {error.strerror}", path=os.fspath(one)
+                    f"the definitions cannot be read: {error.strerror}", path=os.fspath(path)
                 ) from None
         self._known = known
         self._plans: dict[int, ChannelPlan] = {}
 
     @cached_property
-    def _standard(self) -> ros1msg.Registry:
+    def _standard(self) -> ros1msg.DefinitionRegistry:
         return ros1msg.standard()
 
     def plans(self, log: Log) -> list[ChannelPlan]:
@@ -538,9 +552,9 @@ class Planner:
         except DefinitionError as error:
             wanted: State = "missing" if ch.schema.name in self.paths.chains else "unusable"
             return ChannelPlan(ch, wanted, text=error.text)
-        given, ruled = self._wanted_of_user(old), self.paths.end(old)
-        if given is not None and (ruled.gaps or not ruled.steps or ruled.new.key != given.key):
-            return self._to(ch, old, given, "missing")
+        wanted_type, ruled = self._wanted_of_user(old), self.paths.end(old)
+        if wanted_type is not None and (ruled.gaps or not ruled.steps or ruled.new.key != wanted_type.key):
+            return self._to(ch, old, wanted_type, "missing")
         if not ruled.steps:
             known = self._known_version(old)
             if old.name in self.paths.chains:
@@ -583,8 +597,8 @@ class Planner:
             return None
         for name in (self.paths.last_name(old.name), old.name):
             if name in self._names:
-                found = self._given.find(name)
-                return None if found is None else from_definition(found)
+                definition = self._given.find(name)
+                return None if definition is None else from_definition(definition)
         return None
 
     def _known_version(self, old: TypeVersion) -> TypeVersion | None:
@@ -594,12 +608,16 @@ class Planner:
         last = self.paths.last_name(old.name)
         for name in dict.fromkeys((last, old.name)):
             try:
-                found = self._standard.find(name)
+                definition = self._standard.find(name)
             except DefinitionError:
                 continue
-            if found is not None:
+            if definition is not None:
                 # A former name of a type is kept while its fields are the same.
-                return from_definition(found) if found.name == name or found.md5 != old.key else old
+                return (
+                    from_definition(definition)
+                    if definition.name == name or definition.md5 != old.key
+                    else old
+                )
         return None
 
 

@@ -59,7 +59,7 @@ class BoundRule:
 
 
 @dataclass(frozen=True, eq=False)
-class Rule:
+class UpdateRule:
     """A rule as a file states it.
 
     location  file and name or line, for people
@@ -103,12 +103,14 @@ class Implicit:
     def update(self, converts: dict[str, Update]) -> Update:
         """Return the function; *converts*: that of each field in *nested*, by name."""
         names = list(self.new.fields)
-        many = {name for name, kind, _ in self.nested if kind.array}
+        arrays = {name for name, field_type, _ in self.nested if field_type.array}
 
         def apply(values: Values) -> Values:
             made = {name: values[name] for name in names}
             for name, convert in converts.items():
-                made[name] = [convert(one) for one in made[name]] if name in many else convert(made[name])
+                made[name] = (
+                    [convert(value) for value in made[name]] if name in arrays else convert(made[name])
+                )
             return made
 
         return apply
@@ -120,19 +122,19 @@ def implicit(old: TypeVersion, new: TypeVersion, may_become: MayBecome) -> Impli
     changed = sorted({name for name, _, _ in old.constants - new.constants})
     if changed:
         reasons.append(f"constants changed: {listed(changed)}")
-    for name, kind in new.fields.items():
+    for name, field_type in new.fields.items():
         before = old.fields.get(name)
         if before is None:
             reasons.append(f"{name} is new")
-        elif (before.array, before.count) != (kind.array, kind.count):
-            reasons.append(f"{name} was {before.spelled} and is {kind.spelled}")
-        elif before.nested is not None and kind.nested is not None:
-            if not may_become(current_name(before.nested.name), current_name(kind.nested.name)):
-                reasons.append(f"{name} was {before.spelled} and is {kind.spelled}")
-            elif before.nested.identity != kind.nested.identity:
-                nested.append((name, before, kind))
-        elif before.base != kind.base:
-            reasons.append(f"{name} was {before.spelled} and is {kind.spelled}")
+        elif (before.array, before.count) != (field_type.array, field_type.count):
+            reasons.append(f"{name} was {before.spelled} and is {field_type.spelled}")
+        elif before.nested is not None and field_type.nested is not None:
+            if not may_become(current_name(before.nested.name), current_name(field_type.nested.name)):
+                reasons.append(f"{name} was {before.spelled} and is {field_type.spelled}")
+            elif before.nested.identity != field_type.nested.identity:
+                nested.append((name, before, field_type))
+        elif before.base != field_type.base:
+            reasons.append(f"{name} was {before.spelled} and is {field_type.spelled}")
     gone = [name for name in old.fields if name not in new.fields]
     if gone:
         reasons.append(f"without a place in the new definition: {listed(gone)}")

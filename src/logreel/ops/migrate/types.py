@@ -133,19 +133,19 @@ class TypeVersion:
     @cached_property
     def types(self) -> Mapping[str, TypeVersion]:
         """This type and all that it uses, by name."""
-        found: dict[str, TypeVersion] = {}
+        by_name: dict[str, TypeVersion] = {}
         todo = [self]
         while todo:
-            one = todo.pop()
-            if one.name in found:
+            version = todo.pop()
+            if version.name in by_name:
                 continue
-            found[one.name] = one
-            todo += [f.nested for f in one.fields.values() if f.nested is not None]
-        return found
+            by_name[version.name] = version
+            todo += [f.nested for f in version.fields.values() if f.nested is not None]
+        return by_name
 
     def default(self) -> dict[str, Any]:
         """Return the values of a message that is not filled in."""
-        return {name: kind.default() for name, kind in self.fields.items()}
+        return {name: field_type.default() for name, field_type in self.fields.items()}
 
     def with_version(self, version: str) -> TypeVersion:
         """Return the same fields as another version; its key then tells both apart."""
@@ -161,7 +161,7 @@ class TypeVersion:
         """Return the type called *name* that this one uses, or itself; its package may be left out; or None."""
         package = self.name.rpartition("/")[0]
         names = (name, f"std_msgs/{name}", f"roslib/{name}", f"{package}/{name}")
-        return next((self.types[one] for one in names if one in self.types), None)
+        return next((self.types[spelling] for spelling in names if spelling in self.types), None)
 
 
 def current_name(name: str) -> str:
@@ -194,7 +194,7 @@ class _FromDefinition:
             nested = self.version(uses[f.type]) if f.type in uses else None
             fields[f.name] = FieldType(uses.get(f.type, f.type), nested, f.array, f.count)
         constants = frozenset((c.name, c.text, c.type) for c in message.constants)
-        found = TypeVersion(
+        made = TypeVersion(
             name,
             NAMED,
             part.md5,
@@ -204,8 +204,8 @@ class _FromDefinition:
             part.text,
             constant_values={c.name: c.value for c in message.constants if c.value is not None},
         )
-        self._done[name] = found
-        return found
+        self._done[name] = made
+        return made
 
 
 def from_layout(name: str, encoding: str, layout: Layout, text: str = "", version: str = "") -> TypeVersion:
@@ -225,15 +225,15 @@ def _from_struct(name: str, encoding: str, root: Struct, text: str = "", version
 
 
 def _lines(fields: Mapping[str, FieldType]) -> Iterator[str]:
-    for name, kind in fields.items():
-        base = kind.base if kind.nested is None else kind.nested.key
-        yield f"{base}{kind.spelled.removeprefix(kind.base)} {name}"
+    for name, field_type in fields.items():
+        base = field_type.base if field_type.nested is None else field_type.nested.key
+        yield f"{base}{field_type.spelled.removeprefix(field_type.base)} {name}"
 
 
 def _field_type(node: Node, name: str, encoding: str) -> FieldType:
     match node:
-        case Scalar(type=kind):
-            return FieldType("int8" if kind == "char" else kind)
+        case Scalar(type=base):
+            return FieldType("int8" if base == "char" else base)
         case Time(signed=signed):
             return FieldType("duration" if signed else "time")
         case String() | Rest(text=True) | FixedArray(item=Scalar(type="char")):
@@ -252,7 +252,7 @@ def _field_type(node: Node, name: str, encoding: str) -> FieldType:
             raise DefinitionError(f"{name}: a field of {type(node).__name__} cannot be migrated")
 
 
-def from_text(text: str, name: str, find: ros1msg.Registry | None = None) -> TypeVersion:
+def from_text(text: str, name: str, find: ros1msg.DefinitionRegistry | None = None) -> TypeVersion:
     """Return the version of a type of ROS 1 from its concatenated text; raises DefinitionError."""
     return from_definition(ros1msg.parse(text, name, find))
 

@@ -55,7 +55,7 @@ class RosTime:
         return RosTime(self.ns - other.ns)
 
 
-class Record:
+class StructValue:
     """A message or a part of one: its type, and the values of its fields as ``decode`` returns them.
 
     Texts are stored as bytes, so that those that are no UTF-8 are kept.
@@ -67,22 +67,26 @@ class Record:
         self.type, self.values = type, values
 
     def _field(self, name: str) -> FieldType:
-        kind = self.type.fields.get(name)
-        if kind is None:
+        field_type = self.type.fields.get(name)
+        if field_type is None:
             raise RuleError(f"{self.type.name} has no field {name!r}; there are {listed(self.type.fields)}")
-        return kind
+        return field_type
 
     def get(self, name: str) -> Any:
-        """Return a field or constant: a number, text, bytes, list, RosTime, Record, or Records."""
+        """Return a field or constant: a number, text, bytes, list, RosTime, StructValue, or Records."""
         if name not in self.type.fields and name in self.type.constant_values:
             return self.type.constant_values[name]
-        kind, value = self._field(name), self.values[name]
-        if kind.nested is not None:
-            return Records(kind.nested, value) if kind.array else Record(kind.nested, value)
-        convert = as_text if kind.base == "string" else _as_time if kind.base in TIMES else None
+        field_type, value = self._field(name), self.values[name]
+        if field_type.nested is not None:
+            return (
+                Records(field_type.nested, value)
+                if field_type.array
+                else StructValue(field_type.nested, value)
+            )
+        convert = as_text if field_type.base == "string" else _as_time if field_type.base in TIMES else None
         if convert is None:
             return value
-        if not kind.array:
+        if not field_type.array:
             return convert(value)
         # In place, because rules change arrays of new messages; encoders accept both forms.
         value[:] = map(convert, value)
@@ -90,11 +94,11 @@ class Record:
 
     def set(self, name: str, value: Any) -> None:
         """Set a field; raises RuleError for a value of another kind."""
-        kind = self._field(name)
-        if kind.array:
-            self.values[name] = _stored_items(kind, value, f"{self.type.name}.{name}")
+        field_type = self._field(name)
+        if field_type.array:
+            self.values[name] = _stored_items(field_type, value, f"{self.type.name}.{name}")
         else:
-            self.values[name] = _stored(kind, value, f"{self.type.name}.{name}")
+            self.values[name] = _stored(field_type, value, f"{self.type.name}.{name}")
 
 
 class Records:
@@ -108,28 +112,28 @@ class Records:
     def __len__(self) -> int:
         return len(self.items)
 
-    def __iter__(self) -> Iterator[Record]:
-        return (Record(self.type, one) for one in self.items)
+    def __iter__(self) -> Iterator[StructValue]:
+        return (StructValue(self.type, item) for item in self.items)
 
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
             return Records(self.type, self.items[at])
-        return Record(self.type, self.items[at])
+        return StructValue(self.type, self.items[at])
 
     def __setitem__(self, at: int, value: Any) -> None:
         self.items[at] = _record_values(self.type, value, self.type.name)
 
     def append(self, value: Any) -> None:
-        """Add one Record."""
+        """Add one StructValue."""
         self.items.append(_record_values(self.type, value, self.type.name))
 
     def extend(self, values: Any) -> None:
         """Add several Records."""
-        for one in values:
-            self.append(one)
+        for item in values:
+            self.append(item)
 
 
-class Text(str):
+class SurrogateText(str):
     """Text with bytes that are no UTF-8, as surrogates; it is encoded to the same bytes."""
 
     __slots__ = ()
@@ -146,7 +150,7 @@ def as_text(value: str | bytes) -> str:
     try:
         return bytes(value).decode()
     except UnicodeDecodeError:
-        return Text(bytes(value).decode("utf-8", "surrogateescape"))
+        return SurrogateText(bytes(value).decode("utf-8", "surrogateescape"))
 
 
 def _as_time(value: int | RosTime) -> RosTime:
@@ -157,25 +161,25 @@ def _as_bytes(value: str | bytes) -> bytes:
     return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
 
 
-def _stored(kind: FieldType, value: Any, name: str) -> Any:
-    """Return *value* as it is stored in a field of *kind* that is no array, or as an item of one."""
-    if kind.nested is not None:
-        return _record_values(kind.nested, value, name)
-    if kind.base == "string":
+def _stored(field_type: FieldType, value: Any, name: str) -> Any:
+    """Return *value* as it is stored in a field of *field_type* that is no array, or as an item of one."""
+    if field_type.nested is not None:
+        return _record_values(field_type.nested, value, name)
+    if field_type.base == "string":
         if not isinstance(value, str | bytes):
             raise RuleError(f"{name} is a text, but {_shown(value)} is assigned")
         return _as_bytes(value)
-    if kind.base in TIMES:
+    if field_type.base in TIMES:
         if not isinstance(value, RosTime):
-            raise RuleError(f"{name} is a {kind.base}, but {_shown(value)} is assigned")
+            raise RuleError(f"{name} is a {field_type.base}, but {_shown(value)} is assigned")
         return value.ns
     if not isinstance(value, int | float):
         raise RuleError(f"{name} is a number, but {_shown(value)} is assigned")
     return value
 
 
-def _stored_items(kind: FieldType, value: Any, name: str) -> Any:
-    if kind.is_bytes:
+def _stored_items(field_type: FieldType, value: Any, name: str) -> Any:
+    if field_type.is_bytes:
         if isinstance(value, str):
             # Rules written for Python 2 give arrays of bytes as texts of the same characters.
             return value.encode("latin-1", "replace")
@@ -183,32 +187,34 @@ def _stored_items(kind: FieldType, value: Any, name: str) -> Any:
             try:
                 return bytes(value)
             except (ValueError, TypeError) as error:
-                raise RuleError(f"{name} is {kind.spelled}: {error}") from None
-    elif kind.base == "int8" and isinstance(value, bytes | bytearray):
-        return [one - 256 if one > 127 else one for one in value]
+                raise RuleError(f"{name} is {field_type.spelled}: {error}") from None
+    elif field_type.base == "int8" and isinstance(value, bytes | bytearray):
+        return [item - 256 if item > 127 else item for item in value]
     if isinstance(value, Records):
         value = list(value)
     if not isinstance(value, list | tuple | bytes | bytearray):
         raise RuleError(f"{name} is an array, but {_shown(value)} is assigned")
-    return [_stored(kind, one, name) for one in value]
+    return [_stored(field_type, item, name) for item in value]
 
 
-def _record_values(kind: TypeVersion, value: Any, name: str) -> dict[str, Any]:
-    if not isinstance(value, Record):
-        raise RuleError(f"{name} is a {kind.name}, but {_shown(value)} is assigned")
-    if value.type.identity != kind.identity:
-        if value.type.fields.keys() != kind.fields.keys():
-            raise RuleError(f"{name} is a {kind.name}, but a {value.type.name} with other fields is assigned")
+def _record_values(version: TypeVersion, value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, StructValue):
+        raise RuleError(f"{name} is a {version.name}, but {_shown(value)} is assigned")
+    if value.type.identity != version.identity:
+        if value.type.fields.keys() != version.fields.keys():
+            raise RuleError(
+                f"{name} is a {version.name}, but a {value.type.name} with other fields is assigned"
+            )
         # Types with equal fields are assigned field by field, so that their types are checked, too.
-        made = Record(kind, {})
-        for field in kind.fields:
+        made = StructValue(version, {})
+        for field in version.fields:
             made.set(field, value.get(field))
         return made.values
     return value.values
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, Record):
+    if isinstance(value, StructValue):
         return f"a {value.type.name}"
     if isinstance(value, RosTime):
         return "a time"

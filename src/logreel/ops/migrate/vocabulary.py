@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from logreel.ops.migrate.types import TypeVersion
-from logreel.ops.migrate.values import NS, Record, Records, RosTime, RuleError
+from logreel.ops.migrate.values import NS, Records, RosTime, RuleError, StructValue
 
 #: Most items of a list or text that arithmetic makes, and most bits of a whole number.
 MAX_LENGTH, MAX_BITS = 1 << 24, 1 << 12
@@ -18,7 +18,7 @@ MAX_LENGTH, MAX_BITS = 1 << 24, 1 << 12
 
 def attribute(value: Any, name: str) -> Any:
     """Return an attribute of a value."""
-    if isinstance(value, Record):
+    if isinstance(value, StructValue):
         return value.get(name)
     if isinstance(value, RosTime) and name in ("secs", "nsecs", "sec", "nsec"):
         return value.secs if name in ("secs", "sec") else value.nsecs
@@ -26,7 +26,7 @@ def attribute(value: Any, name: str) -> Any:
 
 
 def set_attribute(value: Any, name: str, new: Any) -> None:
-    if not isinstance(value, Record):
+    if not isinstance(value, StructValue):
         raise RuleError(f"the attribute {name!r} of {type(value).__name__} cannot be set")
     value.set(name, new)
 
@@ -35,8 +35,8 @@ def _format(text: str, values: Any) -> str:
     """Return ``text % values``, without widths, which could be of any size."""
     if any(digits > "99" or len(digits) > 2 for digits in _numbers_in(text)):
         raise RuleError("a width of more than 99 characters")
-    given = tuple(map(_plain, values)) if isinstance(values, tuple) else _plain(values)
-    return text % given
+    arguments = tuple(map(_plain, values)) if isinstance(values, tuple) else _plain(values)
+    return text % arguments
 
 
 def _plain(value: Any) -> Any:
@@ -45,23 +45,23 @@ def _plain(value: Any) -> Any:
 
 def _numbers_in(text: str) -> Iterator[str]:
     digits = ""
-    for one in (*text, " "):
-        if one.isdigit():
-            digits += one
+    for character in (*text, " "):
+        if character.isdigit():
+            digits += character
         elif digits:
             yield digits
             digits = ""
-        if one == "*":
+        if character == "*":
             yield "100"
 
 
 def _times(left: Any, right: Any) -> Any:
     """Return a product; lists and texts are limited in size."""
-    for one, other in ((left, right), (right, left)):
-        if isinstance(one, list | tuple | str | bytes) and isinstance(other, int):
-            if len(one) * other > MAX_LENGTH:
+    for sequence, other in ((left, right), (right, left)):
+        if isinstance(sequence, list | tuple | str | bytes) and isinstance(other, int):
+            if len(sequence) * other > MAX_LENGTH:
                 raise RuleError(f"a list or text of more than {MAX_LENGTH} items")
-            return one * other
+            return sequence * other
     return _limited(left * right)
 
 
@@ -130,17 +130,17 @@ COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 
 
 def _range(*numbers: int) -> range:
-    found = range(*numbers)
-    if len(found) > MAX_LENGTH:
+    numbers_in_range = range(*numbers)
+    if len(numbers_in_range) > MAX_LENGTH:
         raise RuleError(f"a range of more than {MAX_LENGTH} numbers")
-    return found
+    return numbers_in_range
 
 
 def as_list(values: Any = ()) -> list[Any]:
-    found = list(islice(iter(values), MAX_LENGTH + 1))
-    if len(found) > MAX_LENGTH:
+    items = list(islice(iter(values), MAX_LENGTH + 1))
+    if len(items) > MAX_LENGTH:
         raise RuleError(f"a list of more than {MAX_LENGTH} items")
-    return found
+    return items
 
 
 def _bytes(values: Any = b"") -> bytes:
@@ -185,8 +185,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def _time(secs: float = 0, nsecs: int = 0) -> RosTime:
-    whole = secs if isinstance(secs, int) else round(secs * NS)
-    return RosTime((whole * NS if isinstance(secs, int) else int(whole)) + int(nsecs))
+    seconds = secs if isinstance(secs, int) else round(secs * NS)
+    return RosTime((seconds * NS if isinstance(secs, int) else int(seconds)) + int(nsecs))
 
 
 _ROS: dict[str, Any] = {
@@ -302,9 +302,9 @@ class Constructor:
     def __init__(self, type: TypeVersion) -> None:
         self.type = type
 
-    def __call__(self, *values: Any) -> Record:
+    def __call__(self, *values: Any) -> StructValue:
         """Return a message with these values in the order of its fields, or with zeros without values."""
-        made = Record(self.type, self.type.default())
+        made = StructValue(self.type, self.type.default())
         if values and len(values) != len(self.type.fields):
             raise RuleError(f"{self.type.name} has {len(self.type.fields)} fields, not {len(values)}")
         for name, value in zip(self.type.fields, values, strict=False):

@@ -24,7 +24,7 @@ from logreel.layout.arrow_arrays import (
 )
 from logreel.log.log import Log
 from logreel.log.tables import (
-    Shape,
+    RowOptions,
     TableReader,
     as_numpy,
     column_values,
@@ -157,7 +157,9 @@ def aligned(
         raise UsageError("there is no channel to align", path=log.name)
     shift_of(log, utc)
     count, moments = _sample_times(log, how, span)
-    followers = [Follower(ch, fields, how, Shape(True, utc, interpolate)) for ch, fields in channels]
+    followers = [
+        ChannelSampler(ch, fields, how, RowOptions(True, utc, interpolate)) for ch, fields in channels
+    ]
     fields = [field for follower in followers for field in follower.fields]
     fields = [f.with_name(n) for f, n in zip(fields, distinct([f.name for f in fields]), strict=True)]
     any_channel = channels[0][0]
@@ -234,16 +236,16 @@ class Matched(NamedTuple):
     matched: NDArray[np.bool_]
 
 
-class Follower:
+class ChannelSampler:
     """One channel, sampled at ascending times.
 
     fields  Arrow fields of its columns, named ``topic.field``, with unit, topic, field and type as metadata
     """
 
-    def __init__(self, ch: Channel, paths: list[str] | None, how: Alignment, shape: Shape) -> None:
+    def __init__(self, ch: Channel, paths: list[str] | None, how: Alignment, shape: RowOptions) -> None:
         self._ch, self._how = ch, how
         self._reader = TableReader(ch, paths, shape)
-        self._dense = TableReader(ch, paths, Shape(True, False, shape.interpolate, gaps=False))
+        self._dense = TableReader(ch, paths, RowOptions(True, False, shape.interpolate, gaps=False))
         self._times, self._order = times_in_order(ch)
         self.fields = [_named(field, ch) for field in self._reader.projection.arrow_fields()]
 

@@ -12,7 +12,7 @@ from logreel.index.ranges import Rows
 from logreel.io.arrays import I64
 from logreel.layout.nodes import Sequence as Records
 from logreel.log.log import Channel, Log
-from logreel.log.tables import Shape, TableReader, column_values, own_paths
+from logreel.log.tables import RowOptions, TableReader, column_values, own_paths
 from logreel.log.topic_fields import fields_by_topic
 from logreel.ops.query.record_batches import BYTES, intersect_intervals, most_rows
 from logreel.ops.query.where import Tester, Where, apply, numbers_of, parse_where
@@ -34,7 +34,7 @@ def value_changes(log: Log, wanted: str, span: Span, most: int) -> list[tuple[in
     ch, path = one_field(log, wanted)
     rows = log.index.rows_between(ch.number, None, span[1])
     known, codes = dict[str, int](), list[NDArray[np.int32]]()
-    reader = TableReader(ch, own_paths(ch, [path]), Shape(explode=False, clock=bool(ch.members)))
+    reader = TableReader(ch, own_paths(ch, [path]), RowOptions(explode=False, clock=bool(ch.members)))
     for batch in reader.batches(rows, most_rows(ch), BYTES):
         column = batch.column(1)
         if _is_nested(column.type):

@@ -10,7 +10,7 @@ import numpy as np
 from logreel.errors import MissingDependencyError
 from logreel.layout.paths import path_text
 from logreel.log.log import Log
-from logreel.log.tables import Rows, Shape, TableReader, empty_table, time_column
+from logreel.log.tables import RowOptions, Rows, TableReader, empty_table, time_column
 from logreel.log.topic_match import is_pattern
 from logreel.ops.query.record_batches import BYTES, MOST, as_slice
 from logreel.registry.log_files import several_logs
@@ -63,7 +63,7 @@ def _scan(ch: Channel, utc: bool) -> Any:
     import polars as pl
     from polars.io.plugins import register_io_source
 
-    empty = empty_table(ch, Shape(utc=utc))
+    empty = empty_table(ch, RowOptions(utc=utc))
     every = [path_text((f.name,)) for f in ch.layout.record.visible()]
 
     def source(columns: list[str] | None, predicate: Any, count: int | None, _: int | None) -> Iterator[Any]:
@@ -76,14 +76,16 @@ def _scan(ch: Channel, utc: bool) -> Any:
         paths = {
             name: path for name, path in zip(empty.column_names[1:], every, strict=True) if name in needed
         }
-        for frame in _frames(ch, paths, rows, Shape(utc=utc, clock="time" in needed), count):
+        for frame in _frames(ch, paths, rows, RowOptions(utc=utc, clock="time" in needed), count):
             filtered = frame if predicate is None else frame.filter(predicate)
             yield filtered if columns is None else filtered.select(columns)
 
     return register_io_source(source, schema=pl.DataFrame(empty).schema)
 
 
-def _frames(ch: Channel, paths: dict[str, str], rows: Rows, shape: Shape, count: int | None) -> Iterator[Any]:
+def _frames(
+    ch: Channel, paths: dict[str, str], rows: Rows, shape: RowOptions, count: int | None
+) -> Iterator[Any]:
     """Yield the first *count* rows of the messages *rows* as frames of bounded size."""
     import polars as pl
     import pyarrow as pa

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from logreel.index.ranges import Rows
 from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import as_struct
-from logreel.log.tables import MAX_COLUMNS, Shape, batches, distinct, own_paths, width_of
+from logreel.log.tables import MAX_COLUMNS, RowOptions, batches, distinct, own_paths, width_of
 from logreel.ops.json_values import to_json_values
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def bounded_batches(
     fields            field paths; None: all
     """
     yield from batches(
-        ch, rows_per_batch(ch), own_paths(ch, fields), start, end, Shape(True, utc, interpolate)
+        ch, rows_per_batch(ch), own_paths(ch, fields), start, end, RowOptions(True, utc, interpolate)
     )
 
 

@@ -24,7 +24,7 @@ from logreel.layout.arrow import schema_of
 from logreel.layout.arrow_arrays import fixed_list_type, item_type, values_of
 from logreel.layout.paths import path_text
 from logreel.log.log import Channel
-from logreel.log.tables import Rows, Shape, TableReader, time_column
+from logreel.log.tables import RowOptions, Rows, TableReader, time_column
 from logreel.ops.query.record_batches import BYTES, MOST, merge_intervals
 
 #: Function that returns an expression that holds for all rows with times between two numbers, both included.
@@ -213,7 +213,7 @@ class TablePart:
         """Yield the messages in batches of bounded size with *columns* of *schema*; missing columns are null."""
         own = [name for name in columns if name in self.fields]
         paths = [self.fields[name][0] for name in own]
-        shape = Shape(utc=self.utc, clock=not {TIME, TIME_NS}.isdisjoint(columns))
+        shape = RowOptions(utc=self.utc, clock=not {TIME, TIME_NS}.isdisjoint(columns))
         for batch in TableReader(self.ch, paths, shape).batches(rows, MOST, BYTES):
             arrays = dict(zip(own, batch.columns[1:], strict=True))
             arrays[TIME], arrays[TIME_NS] = batch.column(0), batch.column(0).cast(pa.int64())

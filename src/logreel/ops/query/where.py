@@ -24,7 +24,7 @@ from logreel.layout.arrow_arrays import as_list, row_numbers, values_of
 from logreel.layout.nodes import Sequence as Records
 from logreel.log.limited_log import with_rows
 from logreel.log.log import Channel, Log
-from logreel.log.tables import Shape, TableReader, as_numpy, own_paths, time_column
+from logreel.log.tables import RowOptions, TableReader, as_numpy, own_paths, time_column
 from logreel.log.topic_fields import check_fields
 from logreel.log.topic_match import listed
 from logreel.meaning.columns import MemoryColumn
@@ -526,7 +526,7 @@ def _decoded(applied: Applied, rows: I64) -> Iterator[tuple[pa.Table, I64, int]]
     paths = [path for path in dict.fromkeys(applied.columns.values()) if path not in (TIME, TIME_NS)]
     has_times = len(paths) < len({*applied.columns.values()})
     # Of several files, times put messages in order.
-    shape = Shape(explode=False, clock=has_times or bool(ch.members))
+    shape = RowOptions(explode=False, clock=has_times or bool(ch.members))
     has_records = isinstance(ch.layout.root, Records)
     reader = TableReader(ch, own_paths(ch, paths), shape)
     for batch in reader.batches(as_slice(rows), most_rows(ch), BYTES):

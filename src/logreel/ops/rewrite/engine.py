@@ -44,7 +44,7 @@ from logreel.log.schema import Schema
 from logreel.log.side_columns import lost_side_columns
 from logreel.log.times import utc_shift
 from logreel.ops.rewrite.parts import Part, by_file, shift_clock
-from logreel.ops.rewrite.streams import Batch, in_file_order, in_time_order
+from logreel.ops.rewrite.streams import MessageBatch, in_file_order, in_time_order
 from logreel.ops.rewrite.target import (
     Copied,
     Progress,
@@ -93,11 +93,15 @@ def rewrite(
     by_time = by_time or any(isinstance(part.log, JoinedLog) for part in parts)
     log = parts[0].log
     fmt = format_to_write(target.path, log, target.format) if target.foreign else format_of(log)
-    files = [one for part in parts for one in by_file(part)]
+    files = [part_of_file for part in parts for part_of_file in by_file(part)]
     for part in files:
         compare_checksums(part.log, part.rows)
     # A log of another format imports what all files have together.
-    parts = [one for part in parts for one in (by_file(part) if part.log.format == fmt.name else [part])]
+    parts = [
+        part_of_file
+        for part in parts
+        for part_of_file in (by_file(part) if part.log.format == fmt.name else [part])
+    ]
     log = parts[0].log
     if out is None:
         check_names(files, target, fmt)
@@ -239,7 +243,7 @@ class Transform:
         """Return *log*, of another format, with what it holds besides messages as it is imported into *new*."""
         return log
 
-    def batches(self, new: NewLog, batches: Iterable[Batch]) -> Iterable[Batch]:
+    def batches(self, new: NewLog, batches: Iterable[MessageBatch]) -> Iterable[MessageBatch]:
         """Yield what messages become; called once, when the channels are added to *new*."""
         return batches
 
@@ -311,7 +315,7 @@ class NewLog:
         """Return the number of a channel in the new log; -1 if it was left out."""
         return int(self._table[channel.part, channel.number])
 
-    def numbers_of(self, batch: Batch) -> NDArray[np.int32]:
+    def numbers_of(self, batch: MessageBatch) -> NDArray[np.int32]:
         """Return int32[n]: the number in the new log of the channel of each message."""
         numbers: NDArray[np.int32] = self._table[batch.origins, batch.channels].take(batch.queue)
         return numbers
@@ -406,7 +410,7 @@ class NewLog:
                 extra = self.format_writer.extra_messages[self._count_key(name, members[0].metadata)]
                 yield Copied(name, self.made.get(name, self._due(name) + extra))
 
-    def pass_over(self, batch: Batch) -> None:
+    def pass_over(self, batch: MessageBatch) -> None:
         """Count the messages of *batch* as not selected."""
         counts = tallied(batch.queue, len(batch.channels)).tolist()
         pairs = zip(batch.origins.tolist(), batch.channels.tolist(), strict=True)
@@ -463,7 +467,7 @@ class NewLog:
         ]
         self._refuse(due, sum(part.total for part in self.parts))
 
-    def transformed(self, batches: Iterable[Batch]) -> Iterable[Batch]:
+    def transformed(self, batches: Iterable[MessageBatch]) -> Iterable[MessageBatch]:
         """Return what *batches* of the parts become."""
         for transform in self.transforms:
             batches = transform.batches(self, batches)
@@ -548,7 +552,7 @@ class NewLog:
 
     # --------------------------------------------------------------------------------------------- messages
 
-    def _read(self) -> Iterator[Batch]:
+    def _read(self) -> Iterator[MessageBatch]:
         """Yield the messages in writing order, with the side columns that the format stores in its own way."""
         numbered = [
             (p, ch.number)
@@ -574,7 +578,7 @@ class NewLog:
                 else batch
             )
 
-    def _side_columns(self, batch: Batch) -> np.ndarray | None:
+    def _side_columns(self, batch: MessageBatch) -> np.ndarray | None:
         """Return int64[n, k]: side columns of the batch, zeros for channels without; None if there are none."""
         names = self.format_writer.side_column_names
         complete = bool(names) and batch.more.keys() >= set(names)

@@ -115,32 +115,32 @@ def measured(layout: Layout, batches: Iterator[Arrays]) -> Sizes:
 
     batches  columns of the members of *layout*, one row per message
     """
-    found = Sizes()
+    sizes = Sizes()
     for arrays in batches:
         for f, array in zip(_as_one(layout).visible(), _whole_columns(layout, arrays), strict=True):
-            _measure(f.node, array, (f.name,), found)
-    return found
+            _measure(f.node, array, (f.name,), sizes)
+    return sizes
 
 
-def _measure(node: Node, array: Array, path: Path, found: Sizes) -> None:
+def _measure(node: Node, array: Array, path: Path, sizes: Sizes) -> None:
     import pyarrow.compute as pc
 
     match node:
         case String() | Bytes() | Rest() | Counted(item=Scalar(type="uint8" | "char")):
-            found.add(path, pc.max(pc.binary_length(cast("Any", array))).as_py())
+            sizes.add(path, pc.max(pc.binary_length(cast("Any", array))).as_py())
             if isinstance(node, String) or (isinstance(node, Rest) and node.text):
                 cut = pc.sum(pc.match_substring(cast("Any", array), "\0")).as_py() or 0
-                found.cut[path] = found.cut.get(path, 0) + cut
+                sizes.cut[path] = sizes.cut.get(path, 0) + cut
         case FixedArray(item=Scalar(type="char")):
             pass
         case Counted(item=item):
-            found.add(path, pc.max(pc.list_value_length(array)).as_py())
-            _measure(item, as_list(array).flatten(), (*path, ""), found)
+            sizes.add(path, pc.max(pc.list_value_length(array)).as_py())
+            _measure(item, as_list(array).flatten(), (*path, ""), sizes)
         case FixedArray(item=item):
-            _measure(item, as_fixed_list(array).flatten(), (*path, ""), found)
+            _measure(item, as_fixed_list(array).flatten(), (*path, ""), sizes)
         case Struct():
             for f, child in zip(node.visible(), as_struct(array).flatten(), strict=True):
-                _measure(f.node, child, (*path, f.name), found)
+                _measure(f.node, child, (*path, f.name), sizes)
 
 
 def _as_one(layout: Layout) -> Struct:
@@ -169,7 +169,7 @@ def _member_columns(layout: Layout, arrays: Arrays) -> Arrays:
     offsets = _offsets(arrays[0])
     first, last = int(offsets[0]), int(offsets[-1])
     inner = as_struct(as_list(arrays[0]).values.slice(first, last - first)).flatten()
-    return [_list(one, offsets - first) for one in inner]
+    return [_list(column, offsets - first) for column in inner]
 
 
 class _Fitting:
@@ -180,10 +180,10 @@ class _Fitting:
 
     def whole(self, layout: Layout, model: Layout | None) -> Fitted:
         root = _as_one(layout)
-        given = None if model is None else _as_one(model)
+        model_struct = None if model is None else _as_one(model)
         if model is None:
             root = self._possible(root)
-        fitted, forward, back = self._struct(root, (), given)
+        fitted, forward, back = self._struct(root, (), model_struct)
         if not fitted.fields and any(True for _ in layout.record.visible()):
             raise DefinitionError("; ".join(self.dropped.values()) or "no field is left")
         names = [f.name for f in _as_one(layout).visible()]
@@ -222,31 +222,31 @@ class _Fitting:
     # ------------------------------------------------------------------------------------------------ nodes
 
     def _struct(
-        self, struct: Struct, path: Path, given: Struct | None
+        self, struct: Struct, path: Path, model: Struct | None
     ) -> tuple[Struct, Callable[[Arrays], Arrays], Callable[[Arrays], Arrays]]:
         """Return the fitted struct, and conversions of the columns of its members."""
         fields: list[Field] = []
         plan: list[tuple[_Value, bool]] = []
-        models = iter([] if given is None else list(given.visible()))
+        models = iter([] if model is None else list(model.visible()))
         taken = (
             {self.abilities.time_name} if not path and self.abilities.time_name != self.kept else set[str]()
         )
         for f in struct.visible():
             name = self._name(f.name, taken, path)
             inner = (*path, f.name)
-            like = self._like(models, given, name)
+            like = self._like(models, model, name)
             if self.abilities.fixed_size and _has_count(f.node):
                 n = self._length(inner, like)
                 value = self._counted(f.node, n, inner, like)
                 count = self._name(f"{name}{COUNT}", taken, path, quiet=True)
-                self._like(models, given, count)
+                self._like(models, model, count)
                 fields += [Field(name, value.node, f.unit), Field(count, Scalar("uint32"))]
                 plan.append((value, True))
             else:
                 value = self._value(f.node, inner, like)
                 fields.append(Field(name, value.node, f.unit))
                 plan.append((value, False))
-        if given is not None and next(models, None) is not None:
+        if model is not None and next(models, None) is not None:
             raise MisfitError("it has other fields")
 
         def forward(arrays: Arrays) -> Arrays:
@@ -266,27 +266,27 @@ class _Fitting:
 
         return Struct(tuple(fields)), forward, back
 
-    def _like(self, models: Iterator[Field], given: Struct | None, name: str) -> Node | None:
+    def _like(self, models: Iterator[Field], model: Struct | None, name: str) -> Node | None:
         """Return the next node of the model, which must be called *name*; None without a model."""
-        if given is None:
+        if model is None:
             return None
-        found = next(models, None)
-        if found is None or found.name != name:
+        field = next(models, None)
+        if field is None or field.name != name:
             raise MisfitError(f"it has no field {name!r}")
-        return found.node
+        return field.node
 
     def _name(self, name: str, taken: set[str], path: Path, quiet: bool = False) -> str:
         """Return *name* as the format can have it, different from those *taken*, to which it is added."""
         legal = name if self.abilities.name.fullmatch(name) else _legal(name, self.abilities.name)
-        found, n = legal, 1
-        while found in taken:
+        unique, n = legal, 1
+        while unique in taken:
             n += 1
-            found = f"{legal}_{n}"
-        taken.add(found)
-        if found != name and not quiet:
-            where = ".".join(one for one in path if one)
-            self.notes.append(f"field {f'{where}.{name}'.lstrip('.')!r} became {found!r}")
-        return found
+            unique = f"{legal}_{n}"
+        taken.add(unique)
+        if unique != name and not quiet:
+            where = ".".join(step for step in path if step)
+            self.notes.append(f"field {f'{where}.{name}'.lstrip('.')!r} became {unique!r}")
+        return unique
 
     def _length(self, path: Path, like: Node | None) -> int:
         if like is not None:
@@ -322,18 +322,18 @@ class _Fitting:
             ):
                 return self._flat(FixedArray(item, n * m), m, path, like)
             case FixedArray(item=item, count=n):
-                one = self._item(item, path, like)
+                inner = self._item(item, path, like)
                 return _Value(
-                    FixedArray(one.node, n),
-                    lambda array: _fixed_list(one.forward(as_fixed_list(array).flatten()), n),
-                    lambda array: _fixed_list(one.back(_exactly(array, n, path)), n),
+                    FixedArray(inner.node, n),
+                    lambda array: _fixed_list(inner.forward(as_fixed_list(array).flatten()), n),
+                    lambda array: _fixed_list(inner.back(_exactly(array, n, path)), n),
                 )
             case Counted(item=item):
-                one = self._item(item, path, like)
+                inner = self._item(item, path, like)
                 return _Value(
-                    Counted(one.node),
-                    lambda array: _mapped(array, one.forward),
-                    lambda array: _mapped(array, one.back),
+                    Counted(inner.node),
+                    lambda array: _mapped(array, inner.forward),
+                    lambda array: _mapped(array, inner.back),
                 )
             case Struct():
                 return self._inner_struct(node, path, like)
@@ -345,11 +345,11 @@ class _Fitting:
 
         if self.abilities.times:
             return _Value(node)
-        kind = pa.duration("ns") if node.signed else pa.timestamp("ns")
+        time_type = pa.duration("ns") if node.signed else pa.timestamp("ns")
         return _Value(
             Scalar("int64"),
             lambda array: array.cast(pa.int64()),
-            lambda array: array.cast(pa.int64()).cast(kind),
+            lambda array: array.cast(pa.int64()).cast(time_type),
         )
 
     def _inner_struct(self, node: Struct, path: Path, like: Node | None) -> _Value:
@@ -369,17 +369,17 @@ class _Fitting:
 
     def _flat(self, node: FixedArray, inner: int, path: Path, like: Node | None) -> _Value:
         """Return the value of an array of arrays of fixed sizes as one array."""
-        one = self._value(node, (*path, ""), like)
+        fitted = self._value(node, (*path, ""), like)
         text = f"field {'.'.join(p for p in path if p)!r}: an array of arrays became one array"
         if text not in self.notes:
             self.notes.append(text)
         return _Value(
-            one.node,
-            lambda array: one.forward(
+            fitted.node,
+            lambda array: fitted.forward(
                 _fixed_list(as_fixed_list(as_fixed_list(array).flatten()).flatten(), node.count)
             ),
             lambda array: _fixed_list(
-                _fixed_list(as_fixed_list(one.back(array)).flatten(), inner), node.count // inner
+                _fixed_list(as_fixed_list(fitted.back(array)).flatten(), inner), node.count // inner
             ),
         )
 
@@ -405,14 +405,14 @@ class _Fitting:
             lambda array: back(as_struct(array).flatten())[0],
         )
 
-    def _struct_at(self, struct: Struct, path: Path, given: Node | None) -> Any:
+    def _struct_at(self, struct: Struct, path: Path, model: Node | None) -> Any:
         """Return ``_struct`` of a struct that was put around the array at *path*."""
         lengths = {
             (*path, VALUES, *at[len(path) :]): n for at, n in self.lengths.items() if at[: len(path)] == path
         }
         before, self.lengths = self.lengths, lengths
         try:
-            return self._struct(struct, path, given if isinstance(given, Struct) else None)
+            return self._struct(struct, path, model if isinstance(model, Struct) else None)
         finally:
             self.lengths = before
 
@@ -432,11 +432,11 @@ class _Fitting:
                     FixedArray(Scalar("uint8"), n), lambda array: _padded_bytes(array, n), _to_binary
                 )
             case Counted(item=item):
-                one = self._item(item, path, like)
+                inner = self._item(item, path, like)
                 return _Value(
-                    FixedArray(one.node, n),
-                    lambda array: _padded(_mapped(array, one.forward), one.node, n),
-                    one.back,
+                    FixedArray(inner.node, n),
+                    lambda array: _padded(_mapped(array, inner.forward), inner.node, n),
+                    inner.back,
                 )
         raise DefinitionError(f"nothing for {type(node).__name__}")
 
@@ -657,11 +657,11 @@ def missing(array: Array) -> int:
     """Return the number of nulls in *array*, and in its members and items."""
     import pyarrow as pa
 
-    found = array.null_count
+    count = array.null_count
     if pa.types.is_struct(array.type):
-        found += sum(missing(child) for child in as_struct(array).flatten()) if not found else 0
+        count += sum(missing(child) for child in as_struct(array).flatten()) if not count else 0
     elif pa.types.is_list(array.type):
-        found += missing(as_list(array).flatten())
-    elif pa.types.is_fixed_size_list(array.type) and not found:
-        found += missing(as_fixed_list(array).flatten())
-    return found
+        count += missing(as_list(array).flatten())
+    elif pa.types.is_fixed_size_list(array.type) and not count:
+        count += missing(as_fixed_list(array).flatten())
+    return count

@@ -78,11 +78,11 @@ class Copy:
 
     def _copy(self, begin: int, end: int) -> None:
         for at in range(begin, end, PIECE):
-            piece = self._source.read(at, min(PIECE, end - at))
+            data = self._source.read(at, min(PIECE, end - at))
             if self._out is None:
-                self._dst.write(piece)  # type: ignore[union-attr]
+                self._dst.write(data)  # type: ignore[union-attr]
             else:
-                self._out.put(piece)
+                self._out.put(data)
         if end > begin:
             self._ranges.append((begin, end))
 
@@ -96,8 +96,8 @@ class Copy:
         suffix  of the name of the stream
         """
         comparing = _Comparing(self._pieces())
-        found = write(OutputStream(comparing, f"<copy>{suffix}"))
-        return comparing.ends(), found
+        written = write(OutputStream(comparing, f"<copy>{suffix}"))
+        return comparing.ends(), written
 
     def _pieces(self) -> Iterator[bytes]:
         for begin, end in self._ranges:
@@ -123,8 +123,8 @@ class Copy:
 class _Comparing(io.RawIOBase):
     """A binary file that compares what is written with *pieces* of bytes."""
 
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces, self._due, self._is_equal = pieces, memoryview(b""), True
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._pieces, self._due, self._is_equal = chunks, memoryview(b""), True
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")

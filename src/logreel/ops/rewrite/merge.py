@@ -18,7 +18,7 @@ from logreel.log.times import interval
 from logreel.log.topic_match import match_in_each
 from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.parts import Part
-from logreel.ops.rewrite.streams import Batch
+from logreel.ops.rewrite.streams import MessageBatch
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions
 from logreel.ops.selection import Selection, SpanOptions, keywords
 from logreel.registry.open_logs import open_many, read_itself
@@ -179,7 +179,7 @@ class _Arranged(Transform):
                 ch.topic, ch.is_named = prefix + changes.get(ch.topic, ch.topic), True
         return channels
 
-    def batches(self, new: NewLog, batches: Iterable[Batch]) -> Iterator[Batch]:
+    def batches(self, new: NewLog, batches: Iterable[MessageBatch]) -> Iterator[MessageBatch]:
         """Yield the messages in the interval."""
         start, end = self.span
         for batch in batches:

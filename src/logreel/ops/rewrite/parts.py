@@ -112,9 +112,9 @@ def _frames(values: Mapping[str, Any]) -> set[str]:
     if not isinstance(transforms, list):
         return set()
     return {
-        str(one["child_frame_id"])
-        for one in transforms
-        if isinstance(one, Mapping) and "child_frame_id" in one
+        str(transform["child_frame_id"])
+        for transform in transforms
+        if isinstance(transform, Mapping) and "child_frame_id" in transform
     }
 
 

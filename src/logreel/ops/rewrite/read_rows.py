@@ -14,7 +14,7 @@ from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import as_struct
 from logreel.layout.nodes import FixedArray, Node, Scalar, Struct, measure
 from logreel.log.log import Channel
-from logreel.log.tables import Shape, TableReader
+from logreel.log.tables import RowOptions, TableReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 #: Booleans of a message that are looked at.
 MOST_BOOLEANS = 64
 #: One row per message; messages that cannot be decoded are left out, or become a row of nulls.
-WHOLE, _GAPS = Shape(explode=False, gaps=False), Shape(explode=False)
+WHOLE, _GAPS = RowOptions(explode=False, gaps=False), RowOptions(explode=False)
 
 
 def read_rows(channel: Channel, rows: I64) -> tuple[Arrays, I64]:
     """Return columns of messages at *rows*, one row per message, and int64[k]: which of them could be decoded."""
-    found = _read(channel, rows, WHOLE)
+    table = _read(channel, rows, WHOLE)
     kept = np.arange(len(rows), dtype=np.int64)
-    if len(found) != len(rows):
+    if len(table) != len(rows):
         gaps = _read(channel, rows, _GAPS)
         good = np.zeros(len(rows), bool)
         for column in gaps.columns[1:]:
             good |= np.asarray(column.is_valid())
         kept = np.flatnonzero(good)
-        if len(kept) != len(found):
+        if len(kept) != len(table):
             kept = np.flatnonzero([len(_read(channel, rows[i : i + 1], WHOLE)) for i in range(len(rows))])
-    return [_one(column) for column in found.columns[1:]], kept
+    return [_one(column) for column in table.columns[1:]], kept
 
 
 def has_replaced_text(array: Array) -> bool:
@@ -47,12 +47,12 @@ def has_replaced_text(array: Array) -> bool:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kind = array.type
-    if pa.types.is_string(kind):
+    arrow_type = array.type
+    if pa.types.is_string(arrow_type):
         return bool(pc.any(pc.match_substring(cast("Any", array), "\ufffd")).as_py())
-    if pa.types.is_struct(kind):
+    if pa.types.is_struct(arrow_type):
         return any(has_replaced_text(child) for child in as_struct(array).flatten())
-    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+    if pa.types.is_list(arrow_type) or pa.types.is_fixed_size_list(arrow_type):
         return has_replaced_text(cast("Any", array).flatten())
     return False
 
@@ -102,7 +102,7 @@ def _boolean_places(node: Node, at: int) -> Iterator[int]:
                 yield from _boolean_places(item, at + i * (measure(item).size or 0))
 
 
-def _read(channel: Channel, rows: I64, shape: Shape) -> pa.Table:
+def _read(channel: Channel, rows: I64, shape: RowOptions) -> pa.Table:
     n = len(rows)
     if n and int(rows[-1]) - int(rows[0]) == n - 1 and (np.diff(rows) == 1).all():
         return TableReader(channel, None, shape).read(slice(int(rows[0]), int(rows[0]) + n))
@@ -112,5 +112,5 @@ def _read(channel: Channel, rows: I64, shape: Shape) -> pa.Table:
 def _one(column: pa.ChunkedArray[Any]) -> Array:
     import pyarrow as pa
 
-    found = column.chunks[0] if column.num_chunks == 1 else column.combine_chunks()
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
+    array = column.chunks[0] if column.num_chunks == 1 else column.combine_chunks()
+    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array

@@ -126,7 +126,7 @@ EACH = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class SplitRule:
     """A way to split; *keys*: what its parts have besides KEYS, *name*: template of their names."""
 
     name: str
@@ -134,17 +134,17 @@ class Rule:
 
 
 RULES = {
-    "every": Rule("{stem}_{index:03}"),
-    "size": Rule("{stem}_{index:03}"),
-    "by_topic": Rule("{stem}_{topic}", ("topic", "value")),
-    "by_segment": Rule("{stem}_segment{segment}", ("segment", "value")),
-    "on": Rule("{stem}_{index:03}_{value}", ("value",)),
-    "where": Rule("{stem}_{index:03}"),
+    "every": SplitRule("{stem}_{index:03}"),
+    "size": SplitRule("{stem}_{index:03}"),
+    "by_topic": SplitRule("{stem}_{topic}", ("topic", "value")),
+    "by_segment": SplitRule("{stem}_segment{segment}", ("segment", "value")),
+    "on": SplitRule("{stem}_{index:03}_{value}", ("value",)),
+    "where": SplitRule("{stem}_{index:03}"),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SplitPart:
     """One part of a split; *labels*: values of further keys of names."""
 
     part: Part
@@ -241,7 +241,7 @@ def split(
 
 def _written(
     plan: SplitPlan,
-    parts: Iterable[Piece],
+    parts: Iterable[SplitPart],
     target_for: Callable[[str], Target],
     names: PartNames,
     stem: str,
@@ -259,7 +259,7 @@ def _written(
             if halves:
                 Path(target.path).unlink()
                 names.give_back(file)
-                todo.extendleft(Piece(half, labelled.labels) for half in reversed(halves))
+                todo.extendleft(SplitPart(half, labelled.labels) for half in reversed(halves))
             else:
                 done.append(written)
     except BaseException:
@@ -287,13 +287,13 @@ def _times(part: Part) -> dict[str, object]:
     return {"start": start or 0, "end": end or 0, "utc": utc or "no-utc"}
 
 
-def _by_time(plan: SplitPlan, every: int | None, size: int | None) -> Iterator[Piece]:
+def _by_time(plan: SplitPlan, every: int | None, size: int | None) -> Iterator[SplitPart]:
     first, last = plan.span
     for start, end in itertools.pairwise([first, *_cuts(plan, every, size), last]):
-        yield Piece(plan.part(start, end))
+        yield SplitPart(plan.part(start, end))
 
 
-def _by_value(plan: SplitPlan, on: str) -> Iterator[Piece]:
+def _by_value(plan: SplitPlan, on: str) -> Iterator[SplitPart]:
     from logreel.ops.query.held import one_field, value_changes
 
     log = plan.log
@@ -302,10 +302,10 @@ def _by_value(plan: SplitPlan, on: str) -> Iterator[Piece]:
     states = {str(number): name for number, name in states_of(log).get(ch.topic, {}).get(path, {}).items()}
     ends = [*(start for start, _ in changes[1:]), plan.span[1]]
     for (start, value), end in zip(changes, ends, strict=True):
-        yield Piece(plan.part(start, end), {"value": states.get(value, value)})
+        yield SplitPart(plan.part(start, end), {"value": states.get(value, value)})
 
 
-def _by_condition(plan: SplitPlan, where: str | Iterable[str]) -> Iterator[Piece]:
+def _by_condition(plan: SplitPlan, where: str | Iterable[str]) -> Iterator[SplitPart]:
     from logreel.ops.query.held import true_intervals
 
     spans = true_intervals(plan.log, where, plan.span)
@@ -314,7 +314,7 @@ def _by_condition(plan: SplitPlan, where: str | Iterable[str]) -> Iterator[Piece
     if not spans:
         raise LogError("the condition is never true, so there is nothing to write", path=plan.log.name)
     for start, end in spans:
-        yield Piece(plan.part(start, end))
+        yield SplitPart(plan.part(start, end))
 
 
 def _halves(plan: SplitPlan, part: Part) -> list[Part]:
@@ -329,17 +329,17 @@ def _halves(plan: SplitPlan, part: Part) -> list[Part]:
     return [halved.part(a, b) for a, b in ((part.start, cut), (cut, part.end))]
 
 
-def _by_segment(log: Log, chosen: Selection) -> Iterator[Piece]:
+def _by_segment(log: Log, chosen: Selection) -> Iterator[SplitPart]:
     numbers = [segment.number for segment in log.segments if segment.messages]
     logs = [log.segment(number) for number in numbers]
     spans = intervals(logs, chosen.start, chosen.end)
-    for number, one, (first, last) in zip(numbers, logs, spans, strict=True):
-        if (first is None and last is None) or one.holds_between(first, last):
-            part = select_part(one, replace(chosen, start=first, end=last))
-            yield Piece(part, {"segment": number, "value": number})
+    for number, segment_log, (first, last) in zip(numbers, logs, spans, strict=True):
+        if (first is None and last is None) or segment_log.holds_between(first, last):
+            part = select_part(segment_log, replace(chosen, start=first, end=last))
+            yield SplitPart(part, {"segment": number, "value": number})
 
 
-def _by_topic(plan: SplitPlan) -> Iterator[Piece]:
+def _by_topic(plan: SplitPlan) -> Iterator[SplitPart]:
     log, latched = plan.log, plan.chosen.latched
     channels = log.match(plan.chosen.topics)
     plain = [ch for ch in channels if not ch.reserved]
@@ -349,7 +349,7 @@ def _by_topic(plan: SplitPlan) -> Iterator[Piece]:
         named = [topic for topic in latched if ch in log.match(topic)]
         alone = replace(plan, chosen=replace(plan.chosen, topics=topics, latched=named))
         label = safe(ch.topic) if safe(ch.topic) != "_" else "topic"
-        yield Piece(alone.part(*plan.span), {"topic": label, "value": label})
+        yield SplitPart(alone.part(*plan.span), {"topic": label, "value": label})
 
 
 def _cuts(plan: SplitPlan, every: int | None, size: int | None) -> list[int]:

@@ -24,7 +24,7 @@ STRETCH = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class MessageBatch:
     """Messages in writing order, of k channels.
 
     queue     int32[n]  index in *origins* and *channels*
@@ -54,7 +54,7 @@ class Batch:
         """int32[n]: channel number of each message in its log."""
         return self.channels.take(self.queue)
 
-    def rows(self, which: slice | I64) -> Batch:
+    def rows(self, which: slice | I64) -> MessageBatch:
         """Return the messages at these rows."""
         return replace(
             self,
@@ -66,7 +66,7 @@ class Batch:
         )
 
 
-def in_file_order(part: Part) -> Iterator[Batch]:
+def in_file_order(part: Part) -> Iterator[MessageBatch]:
     """Yield the messages of *part* in file order.
 
     Synthetic messages are placed where their records are, or first if that is unknown. File order of several files is
@@ -83,7 +83,7 @@ def in_file_order(part: Part) -> Iterator[Batch]:
                 yield _in_joined_log(batch, part.log, np.full_like(batch.origins, n))
 
 
-def in_time_order(parts: Sequence[Part]) -> Iterator[Batch]:
+def in_time_order(parts: Sequence[Part]) -> Iterator[MessageBatch]:
     """Yield the messages of all *parts* by time; those of equal time by part, then in file order.
 
     Synthetic messages come after other messages of their time.
@@ -105,13 +105,13 @@ def in_time_order(parts: Sequence[Part]) -> Iterator[Batch]:
         yield replace(batch, origins=origins, channels=channels)
 
 
-def by_time(streams: Sequence[Iterable[Batch]]) -> Iterator[Batch]:
+def by_time(streams: Sequence[Iterable[MessageBatch]]) -> Iterator[MessageBatch]:
     """Yield the messages of several streams, each sorted by time, by time; those of equal time by stream.
 
     The origin of all messages of stream *i* becomes *i*. Of each stream, only a batch is in memory.
     """
     waiting = [iter(stream) for stream in streams]
-    ahead: list[Batch | None] = [None] * len(streams)
+    ahead: list[MessageBatch | None] = [None] * len(streams)
     while True:
         for n, stream in enumerate(waiting):
             while (batch := ahead[n]) is None or not len(batch.time):
@@ -123,7 +123,7 @@ def by_time(streams: Sequence[Iterable[Batch]]) -> Iterator[Batch]:
             return
         # Later batches of this stream have messages of this time, which come before those of later streams.
         last, first = min(due)
-        parts = list[Batch]()
+        parts = list[MessageBatch]()
         for n, batch in enumerate(ahead):
             if batch is None:
                 continue
@@ -134,7 +134,7 @@ def by_time(streams: Sequence[Iterable[Batch]]) -> Iterator[Batch]:
         yield merged_batches(parts)
 
 
-def merged_batches(parts: Sequence[Batch]) -> Batch:
+def merged_batches(parts: Sequence[MessageBatch]) -> MessageBatch:
     """Return the messages of several batches, each sorted by time, as one batch by time; ties in order of *parts*."""
     if len(parts) == 1:
         return parts[0]
@@ -142,7 +142,7 @@ def merged_batches(parts: Sequence[Batch]) -> Batch:
     return in_order(parts, order)
 
 
-def in_order(parts: Sequence[Batch], order: I64) -> Batch:
+def in_order(parts: Sequence[MessageBatch], order: I64) -> MessageBatch:
     """Return the messages of the concatenated batches in *order*, as one batch.
 
     Messages without a side column that others have get their time as ``publish_time``, and 0 in all other columns.
@@ -158,7 +158,7 @@ def in_order(parts: Sequence[Batch], order: I64) -> Batch:
                 values[at : at + len(batch.time)] = batch.more[name]
             at += len(batch.time)
         more[name] = values[order]
-    return Batch(
+    return MessageBatch(
         queue[order].astype(np.int32),
         np.concatenate([batch.origins for batch in parts]),
         np.concatenate([batch.channels for batch in parts]),
@@ -169,7 +169,7 @@ def in_order(parts: Sequence[Batch], order: I64) -> Batch:
     )
 
 
-def _in_joined_log(batch: Batch, log: JoinedLog, file: NDArray[np.int32]) -> Batch:
+def _in_joined_log(batch: MessageBatch, log: JoinedLog, file: NDArray[np.int32]) -> MessageBatch:
     """Return a batch of files of *log* with the channel numbers of *log*; *file*: number of the file of each channel.
 
     Channels of other files, -1, stay as they are.
@@ -213,7 +213,7 @@ class _Stream:
         )
         self._tells = any(queue.index.rules[queue.channel].side_columns for queue in self._queues)
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[MessageBatch]:
         """Yield batches of about BYTES payload bytes."""
         for messages in map(self._with_floor, self._merged()):
             batch = (np.cumsum(messages.size) - messages.size) // BYTES
@@ -231,12 +231,12 @@ class _Stream:
     def _merged(self) -> Iterator[Merged]:
         yield from self._placed.among(merged(self._queues[: self._placed.first], self._by_time))
 
-    def _batch(self, messages: Merged, payloads: Payloads, more: Mapping[str, I64]) -> Batch:
-        return Batch(
+    def _batch(self, messages: Merged, payloads: Payloads, more: Mapping[str, I64]) -> MessageBatch:
+        return MessageBatch(
             messages.queue, self._origins, self._channels, messages.time, payloads, messages.offset, more
         )
 
-    def _buffered(self, messages: Merged) -> Iterator[Batch]:
+    def _buffered(self, messages: Merged) -> Iterator[MessageBatch]:
         if int(messages.chunk.max()) < 0:
             yield self._batch_in_place(messages)
             return
@@ -254,7 +254,7 @@ class _Stream:
         else:
             yield self._batch_copied(messages, place)
 
-    def _batch_in_place(self, messages: Merged) -> Batch:
+    def _batch_in_place(self, messages: Merged) -> MessageBatch:
         """Return a batch without decompressed chunks: payloads are not copied."""
         which = (2 * self._origins - 1).take(messages.queue) - messages.chunk
         logs = [part.log for part in self._parts]
@@ -270,7 +270,7 @@ class _Stream:
                 self._put_side_columns(more, messages, rows, buffers[number])
         return self._batch(messages, payloads, more)
 
-    def _batch_copied(self, messages: Merged, place: I64) -> Batch:
+    def _batch_copied(self, messages: Merged, place: I64) -> MessageBatch:
         """Return a batch with payloads of several buffers copied into one; each buffer is read once."""
         ends = np.cumsum(messages.size)
         start, data = ends - messages.size, np.empty(int(ends[-1]), np.uint8)

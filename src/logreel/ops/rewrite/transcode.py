@@ -29,7 +29,7 @@ from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform
 from logreel.ops.rewrite.fit import Fitted, Sizes, fit, measured, missing, without_nulls, zeros
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.read_rows import WHOLE, has_replaced_text, odd_booleans, read_rows, replaced_texts
-from logreel.ops.rewrite.streams import Batch
+from logreel.ops.rewrite.streams import MessageBatch
 from logreel.registry.registry import formats
 from logreel.schemas.languages import constants
 from logreel.write.log_copier import metadata_names
@@ -640,13 +640,13 @@ class Transcode(Transform):
         ):
             yield list(batch.columns[1:])
 
-    def batches(self, new: NewLog, batches: Iterable[Batch]) -> Iterator[Batch]:
+    def batches(self, new: NewLog, batches: Iterable[MessageBatch]) -> Iterator[MessageBatch]:
         """Yield the messages, encoded again where that is due."""
         for number, channel in self.transcoded.items():
             channel.rows = _in_order(new.parts[0], number, new.by_time)
         return map(self._replaced, batches)
 
-    def _replaced(self, batch: Batch) -> Batch:
+    def _replaced(self, batch: MessageBatch) -> MessageBatch:
         """Return *batch* with the messages of transcoded channels encoded again."""
         kinds = [number in self.transcoded for number in batch.channels.tolist()]
         if not any(kinds):
@@ -683,7 +683,7 @@ class Transcode(Transform):
             more={name: values[rows] for name, values in batch.more.items()},
         )
 
-    def _cut(self, batch: Batch, kinds: list[bool], time: I64) -> Batch:
+    def _cut(self, batch: MessageBatch, kinds: list[bool], time: I64) -> MessageBatch:
         """Return *batch* with messages that are copied cut to their new size, and no longer marked in *kinds*.
 
         Their times in *time* become those that the format stores.

@@ -26,8 +26,8 @@ from logreel.index.rules import (
     ChannelRules,
     ConstantValues,
     FieldAt,
+    IndexAccess,
     Rule,
-    Storage,
     StoredValues,
     SyntheticMessages,
 )
@@ -40,7 +40,7 @@ from logreel.log.log import Log
 from logreel.log.scan import Attachment, ChannelInfo, Parameter, PayloadDecoder
 from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform
 from logreel.ops.rewrite.parts import Part, shift_clock, whole_log
-from logreel.ops.rewrite.streams import Batch, in_file_order
+from logreel.ops.rewrite.streams import MessageBatch, in_file_order
 from logreel.ops.rewrite.target import Target, format_of
 from logreel.write.log_copier import copier_for
 from logreel.write.payloads import Payloads, chained
@@ -108,7 +108,7 @@ def transformed(
     return TransformedLog(log, rows, first.new.notes, first.new.skipped)
 
 
-def _numbered(batches: Iterator[Batch], part: Part) -> Iterator[Batch]:
+def _numbered(batches: Iterator[MessageBatch], part: Part) -> Iterator[MessageBatch]:
     """Yield *batches* of *part* with the row of each message in the log as side column."""
     done = dict.fromkeys(part.rows, 0)
     for batch in batches:
@@ -138,7 +138,7 @@ class _Work:
             for n, rule in enumerate(part.log.index.rules)
             if is_inside(rule.time) and not rule.is_synthetic
         }
-        self._due: Batch | None = None
+        self._due: MessageBatch | None = None
         #: Messages that were taken of each channel for the last batch, by number.
         self.taken: dict[int, I64] = {}
 
@@ -174,11 +174,11 @@ class _Work:
         schemas = self.new.format_writer.schemas
         return any(schemas.time_dependent_fields(self.new.number_of(ch)) for ch in self.channels)
 
-    def made(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+    def made(self, batches: Iterator[MessageBatch]) -> Iterator[MessageBatch]:
         """Yield what becomes of each batch, with the new payloads one after another."""
         return map(self._stamped, self.new.transformed(self._taken(batches)))
 
-    def _taken(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+    def _taken(self, batches: Iterator[MessageBatch]) -> Iterator[MessageBatch]:
         for batch in batches:
             rows = batch.more[ROW]
             self.taken = {
@@ -186,7 +186,7 @@ class _Work:
             }
             yield batch
 
-    def _stamped(self, batch: Batch) -> Batch:
+    def _stamped(self, batch: MessageBatch) -> MessageBatch:
         """Return *batch* with payloads in one buffer, in which log times are those of the messages."""
         # Where times are in payloads, their unit is that of the other times.
         unit = min((stamp.mul for stamp in self._stamps.values()), default=1)
@@ -208,7 +208,7 @@ class _Work:
         return batch
 
 
-def _joined(batch: Batch) -> Batch:
+def _joined(batch: MessageBatch) -> MessageBatch:
     """Return *batch* with its payloads one after another in a buffer of its own."""
     size = batch.payloads.size
     return replace(batch, payloads=Payloads(batch.payloads.joined(), np.cumsum(size) - size, size))
@@ -219,9 +219,9 @@ class _Synthetic:
 
     def __init__(self, part: Part) -> None:
         self.channels = {n for n in part.rows if part.log.index.rules[n].synthetic is not None}
-        self._batches: dict[int, list[Batch]] = {n: [] for n in self.channels}
+        self._batches: dict[int, list[MessageBatch]] = {n: [] for n in self.channels}
 
-    def without(self, batch: Batch) -> Batch:
+    def without(self, batch: MessageBatch) -> MessageBatch:
         """Return *batch* without these messages, which are kept."""
         for queue, channel in enumerate(batch.channels.tolist()):
             if channel in self.channels:
@@ -256,8 +256,8 @@ class _MadeChunks(Chunks):
     def __init__(self, part: Part, transforms: Sequence[Transform], first: _Work) -> None:
         super().__init__(part.log.source, self._made, self._size)
         self._part, self._transforms = part, transforms
-        self._work: Iterator[Batch] | None = None
-        self._wanted: list[Batch] = []
+        self._work: Iterator[MessageBatch] | None = None
+        self._wanted: list[MessageBatch] = []
         #: Rows of the source that each chunk is made of, and those of its messages, by channel number.
         self._taken: list[dict[int, I64]] = []
         self._rows: dict[int, list[I64]] = {n: [] for n in part.rows}
@@ -266,7 +266,7 @@ class _MadeChunks(Chunks):
         self._held = 0
         self._lock = RLock()
 
-    def add(self, batch: Batch, plain: Batch, taken: dict[int, I64]) -> None:
+    def add(self, batch: MessageBatch, plain: MessageBatch, taken: dict[int, I64]) -> None:
         """Add a chunk with the messages of *plain*, those of *batch* that are not synthetic, made of those *taken*."""
         self._taken.append(taken)
         self._sizes_made.append(len(plain.payloads.data))
@@ -304,12 +304,12 @@ class _MadeChunks(Chunks):
             self.keep(chunk, data)
             return data
 
-    def _waiting(self) -> Iterator[Batch]:
+    def _waiting(self) -> Iterator[MessageBatch]:
         while True:
             yield self._wanted.pop()
 
 
-def _in_one(batches: Sequence[Batch]) -> Batch:
+def _in_one(batches: Sequence[MessageBatch]) -> MessageBatch:
     """Return consecutive batches of one stream as one."""
     if len(batches) == 1:
         return batches[0]
@@ -328,7 +328,7 @@ def _in_one(batches: Sequence[Batch]) -> Batch:
 class _OneSize(ConstantValues):
     """The size of all messages of a channel, which a Layout of that size decodes unchecked."""
 
-    def guarantees_size(self, index: Storage, channel: int, size: int) -> bool:
+    def guarantees_size(self, index: IndexAccess, channel: int, size: int) -> bool:
         """Return whether that is the size."""
         return size == self.value
 
@@ -343,7 +343,7 @@ class _Indexed:
     more: Mapping[str, I64]
 
     @classmethod
-    def of(cls, chunk: int, batch: Batch, channels: int) -> _Indexed:
+    def of(cls, chunk: int, batch: MessageBatch, channels: int) -> _Indexed:
         start, channel = batch.payloads.start, batch.channel
         order = Blocks.order(start, channel)
         table = Blocks.of(start, channel, channels, chunk)
@@ -460,9 +460,9 @@ class _SourceDecoder:
         #: See ``SideColumnsDecoder``.
         self.logged: tuple[str, ...] = getattr(decoder, "logged", ())
 
-    def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
+    def decode_batch(self, index: MessageIndex, layout: Layout, payloads: PayloadRange, rows: I64) -> Decoded:
         """See ``PayloadDecoder``."""
-        return self._decoder.decode_batch(self._index, layout, piece, self._rows[rows])
+        return self._decoder.decode_batch(self._index, layout, payloads, self._rows[rows])
 
     def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
         """See ``PayloadDecoder``."""

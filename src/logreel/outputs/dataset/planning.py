@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from logreel.errors import NotFoundError, UnsupportedError, UsageError
 from logreel.io.arrays import F64, I64
 from logreel.log.log import Channel, Log
-from logreel.log.tables import Shape, flattened, own_paths
+from logreel.log.tables import RowOptions, flattened, own_paths
 from logreel.log.times import SECOND, duration_text, interval, seconds_text
 from logreel.log.topic_fields import fields_by_topic
 from logreel.meaning.charts import bands
 from logreel.meaning.curves import sample_numbers, why_no_curve
-from logreel.ops.query.align import Alignment, Follower, Matched, pick, regular_times, times_in_order
+from logreel.ops.query.align import Alignment, ChannelSampler, Matched, pick, regular_times, times_in_order
 from logreel.ops.query.held import Span, true_intervals
 from logreel.ops.query.record_batches import BYTES, ROWS, intersect_intervals
 from logreel.outputs.dataset.spec import MAX_ELEMENTS, Feature, Spec
@@ -281,7 +281,7 @@ class VectorSampler:
 
     def __init__(self, log: Log, feature: Feature) -> None:
         self.feature, self.log = feature, log
-        self._parts: list[tuple[Channel, Follower, list[str]]] = []
+        self._parts: list[tuple[Channel, ChannelSampler, list[str]]] = []
         chosen = [_one_field(log, text) for text in feature.fields]
         by_topic: dict[str, list[str]] = {}
         for topic, path in chosen:
@@ -293,7 +293,7 @@ class VectorSampler:
         for topic, paths in by_topic.items():
             ch = log[topic]
             unique = list(dict.fromkeys(paths))
-            self._parts.append((ch, Follower(ch, own_paths(ch, unique), how, Shape()), unique))
+            self._parts.append((ch, ChannelSampler(ch, own_paths(ch, unique), how, RowOptions()), unique))
         widths: list[dict[str, tuple[int, list[str]]]] = []
         for ch, follower, unique in self._parts:
             at, paths_by_channel = 0, dict[str, tuple[int, list[str]]]()
@@ -345,7 +345,7 @@ class VectorSampler:
             errors[~(np.isfinite(values) & (np.abs(values) <= most)).all(axis=1)] = NEVER
         return Sampled(values, self.names, errors)
 
-    def _part(self, follower: Follower, paths: list[str], at: I64) -> tuple[F64, U64]:
+    def _part(self, follower: ChannelSampler, paths: list[str], at: I64) -> tuple[F64, U64]:
         """Return the elements that are in one channel, and their distances in time."""
         method = self.feature.method
         if method != "linear":

@@ -34,17 +34,17 @@ from logreel.lenses import (
 from logreel.lenses.vehicle import vehicle_poses
 from logreel.log.scan import MADE_OF, ORIGINAL
 from logreel.log.schema import Schema
-from logreel.log.tables import Shape, as_numpy, table
+from logreel.log.tables import RowOptions, as_numpy, table
 from logreel.ops.rewrite import engine
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.read_rows import has_replaced_text, odd_booleans, replaced_texts
-from logreel.ops.rewrite.streams import Batch, by_time, in_order, in_time_order, merged_batches
+from logreel.ops.rewrite.streams import MessageBatch, by_time, in_order, in_time_order, merged_batches
 from logreel.outputs.foxglove import motion, sensors
 from logreel.outputs.foxglove.schemas import PACKAGE, Fill, Rows, wellknown
 from logreel.registry.registry import formats
 from logreel.schemas.languages import language_named, portable
 from logreel.schemas.protobuf.columns import encode
-from logreel.schemas.protobuf.describe import Message, descriptor_set
+from logreel.schemas.protobuf.describe import ProtoMessage, descriptor_set
 from logreel.schemas.protobuf.fixed_encoder import FixedEncoder, FixedEncoders, fixed_encoder
 from logreel.schemas.protobuf.from_layout import descriptor_from_layout, type_name, values
 from logreel.write.original import Original
@@ -88,7 +88,7 @@ class Encoder:
 
     source: Channel
     topic: str
-    message: Message
+    message: ProtoMessage
     fill: Fill
     metadata: Mapping[str, Any]
     straight: FixedEncoder | None = None
@@ -125,7 +125,7 @@ NATIVE = {
 #: Keys of metadata about the message encoding.
 _OF_MESSAGES = {"message_encoding"}
 _ROS = {"ros1msg", "ros2msg", "ros2idl"}
-_WHOLE = Shape(explode=False, gaps=False)
+_WHOLE = RowOptions(explode=False, gaps=False)
 #: Layout of messages without a definition.
 _BYTES = Struct((Field("data", Rest()),))
 
@@ -289,7 +289,7 @@ class Interleaving:
     added: list[Encoder]
     skipped: list[str]
 
-    def batches(self, part: Part) -> Iterator[Batch]:
+    def batches(self, part: Part) -> Iterator[MessageBatch]:
         """Yield all messages by time; at equal times, messages translated through columns are last."""
         straight = {
             n: encoder.straight for n, encoder in self.instead.items() if encoder.straight and n in part.rows
@@ -314,7 +314,9 @@ class Interleaving:
             if done < len(made.time):
                 yield made.rows(slice(done, None))
 
-    def _encoded(self, channel: int, encoder: Encoder, start: int, end: int | None, shift: int) -> Batch:
+    def _encoded(
+        self, channel: int, encoder: Encoder, start: int, end: int | None, shift: int
+    ) -> MessageBatch:
         """Return the messages of *encoder* in an interval, sorted by time, with *shift* added."""
         try:
             encoded = encoder.encode(start, end)
@@ -336,7 +338,7 @@ class _StraightWriter:
         self._kinds = np.full(max(channels, default=-1) + 2, -1, np.int32)
         self._kinds[list(channels)] = np.arange(len(channels))
 
-    def replace_in(self, batch: Batch) -> Batch:
+    def replace_in(self, batch: MessageBatch) -> MessageBatch:
         """Return *batch* with these messages replaced."""
         encoder = self._kinds[np.minimum(batch.channels, len(self._kinds) - 1)].take(batch.queue)
         goes = encoder >= 0
@@ -348,7 +350,7 @@ class _StraightWriter:
         made = self._encoded(batch.rows(go), encoder[go])
         return in_order([batch.rows(stay), made], np.argsort(np.concatenate([stay, go])))
 
-    def _encoded(self, batch: Batch, encoder: NDArray[np.int32]) -> Batch:
+    def _encoded(self, batch: MessageBatch, encoder: NDArray[np.int32]) -> MessageBatch:
         payloads = batch.payloads
         data, start = self._straights.encode(encoder, payloads.buffers, payloads.which, payloads.start)
         return replace(batch, payloads=Payloads(data, start[:-1], np.diff(start)), more={})
@@ -357,8 +359,8 @@ class _StraightWriter:
 def _window_edges(part: Part, sources: Sequence[Channel]) -> list[Any]:
     """Return times (ns) that split *part* into windows of about WINDOW bytes of *sources*; the last is its end."""
     index, samples, weights = part.log.index, [np.zeros(0, np.int64)], [np.zeros(0)]
-    found = [index.times(n)[rows] for n, rows in part.rows.items()]
-    first = min((int(times.min()) for times in found if len(times)), default=None)
+    times_by_channel = [index.times(n)[rows] for n, rows in part.rows.items()]
+    first = min((int(times.min()) for times in times_by_channel if len(times)), default=None)
     if first is None:
         return []
     every = max(1, sum(len(ch) for ch in part.channels))
@@ -377,16 +379,16 @@ def _window_edges(part: Part, sources: Sequence[Channel]) -> list[Any]:
 
 def _batch(
     channel: NDArray[np.int32], time: I64, payloads: Payloads, more: Mapping[str, I64] = MappingProxyType({})
-) -> Batch:
+) -> MessageBatch:
     channels = np.arange(int(channel.max(initial=-1)) + 1, dtype=np.int32)
-    return Batch(channel, np.zeros_like(channels), channels, time, payloads, np.zeros_like(time), more)
+    return MessageBatch(channel, np.zeros_like(channels), channels, time, payloads, np.zeros_like(time), more)
 
 
 _NONE = np.zeros(0, np.int64)
 _NOTHING = _batch(np.zeros(0, np.int32), _NONE, Payloads(np.zeros(0, np.uint8), _NONE, _NONE))
 
 
-def _merged(batches: Sequence[Batch]) -> Batch:
+def _merged(batches: Sequence[MessageBatch]) -> MessageBatch:
     """Return the messages of several batches, each sorted by time, as one batch by time; ties in order of *batches*."""
     filled = [batch for batch in batches if len(batch.time)]
     if len(filled) < 2:
@@ -456,7 +458,7 @@ class Exchange(engine.Transform):
             channel.schema = schema
         return channel
 
-    def batches(self, new: engine.NewLog, batches: Iterable[Batch]) -> Iterable[Batch]:
+    def batches(self, new: engine.NewLog, batches: Iterable[MessageBatch]) -> Iterable[MessageBatch]:
         """Yield the messages, translated ones among them; of several parts by time."""
         plans = [self._plan(part) for part in new.parts]
         if len(plans) == 1:

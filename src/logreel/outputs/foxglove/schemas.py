@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.io.arrays import I64
-from logreel.schemas.protobuf.describe import KINDS, TIMES, Enum, Field, Message
+from logreel.schemas.protobuf.describe import KINDS, TIMES, Enum, ProtoField, ProtoMessage
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel
@@ -117,9 +117,9 @@ MESSAGES = {
 
 
 @cache
-def wellknown(name: str) -> Message:
+def wellknown(name: str) -> ProtoMessage:
     """Return the message type ``foxglove.<name>``; raises KeyError for an unknown one."""
-    return Message(f"{PACKAGE}.{name}", tuple(map(_field, MESSAGES[name].split(", "))))
+    return ProtoMessage(f"{PACKAGE}.{name}", tuple(map(_field, MESSAGES[name].split(", "))))
 
 
 def number_of(enum: str, value: str) -> int:
@@ -127,12 +127,14 @@ def number_of(enum: str, value: str) -> int:
     return _ENUMS[enum].split().index(value)
 
 
-def _field(text: str) -> Field:
-    name, number, kind = text.split()
-    return Field(name, int(number), _kind(kind.rstrip("*?")), kind.endswith("*"), kind.endswith("?"))
+def _field(text: str) -> ProtoField:
+    name, number, type_name = text.split()
+    return ProtoField(
+        name, int(number), _kind(type_name.rstrip("*?")), type_name.endswith("*"), type_name.endswith("?")
+    )
 
 
-def _kind(name: str) -> str | Enum | Message:
+def _kind(name: str) -> str | Enum | ProtoMessage:
     if name in KINDS or name in TIMES:
         return name
     if name in _ENUMS:

@@ -38,19 +38,19 @@ def images(lens: Image, shift: int) -> Fill:
     """Return the function that fills ``CompressedImage`` with JPEG, PNG and WebP; others become a Problem."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
-        found = [(one, _format(one)) for one in lens.pictures(ch, start, end)]
-        kept = [(one, name) for one, name in found if name]
-        if len(kept) < len(found):
+        with_format = [(picture, _format(picture)) for picture in lens.pictures(ch, start, end)]
+        kept = [(picture, name) for picture, name in with_format if name]
+        if len(kept) < len(with_format):
             _note(
                 ch,
                 "picture",
                 f"pictures that are neither JPEG, PNG nor WebP have no {ch.topic}/CompressedImage",
             )
-        time, stamp = _times(ch, [one for one, _ in kept], shift)
+        time, stamp = _times(ch, [picture for picture, _ in kept], shift)
         return time, {
             "timestamp": stamp,
             "frame_id": texts([ch.topic] * len(kept)),
-            "data": _joined([one.data for one, _ in kept]),
+            "data": _joined([picture.data for picture, _ in kept]),
             "format": texts([name for _, name in kept]),
         }
 
@@ -68,21 +68,21 @@ def raw_images(lens: Image, shift: int) -> Fill:
     """Return the function that fills ``RawImage`` with pixels, little-endian and without padding."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
-        found = []
-        for one in lens.pictures(ch, start, end):
+        pixels = []
+        for picture in lens.pictures(ch, start, end):
             try:
-                found.append((one, _pixels(one)))
+                pixels.append((picture, _pixels(picture)))
             except UnsupportedError as error:
                 _note(ch, "picture", f"a picture has no {ch.topic}/RawImage: {error.text}")
-        time, stamp = _times(ch, [one for one, _ in found], shift)
+        time, stamp = _times(ch, [picture for picture, _ in pixels], shift)
         return time, {
             "timestamp": stamp,
-            "frame_id": texts([ch.topic] * len(found)),
-            "width": np.array([one.width for one, _ in found], np.uint32),
-            "height": np.array([one.height for one, _ in found], np.uint32),
-            "encoding": texts([one.encoding or "" for one, _ in found]),
-            "step": np.array([len(data) // one.height for one, data in found], np.uint32),
-            "data": _joined([data for _, data in found]),
+            "frame_id": texts([ch.topic] * len(pixels)),
+            "width": np.array([picture.width for picture, _ in pixels], np.uint32),
+            "height": np.array([picture.height for picture, _ in pixels], np.uint32),
+            "encoding": texts([picture.encoding or "" for picture, _ in pixels]),
+            "step": np.array([len(data) // picture.height for picture, data in pixels], np.uint32),
+            "data": _joined([data for _, data in pixels]),
         }
 
     return fill
@@ -113,51 +113,53 @@ class Revolutions:
     def __call__(self, ch: Channel, start: int | None, end: int | None) -> Rows:
         if start is None or start != self._due:
             self._stream = self._lens.clouds(ch, start)
-        found, self._due = list[Points](), end
-        for one in self._stream:
-            if end is not None and one.time >= end:
-                self._stream = itertools.chain([one], self._stream)
+        clouds, self._due = list[Points](), end
+        for cloud in self._stream:
+            if end is not None and cloud.time >= end:
+                self._stream = itertools.chain([cloud], self._stream)
                 break
-            found.append(one)
-        return _clouds(found, ch, self._shift)
+            clouds.append(cloud)
+        return _clouds(clouds, ch, self._shift)
 
 
 def scans(lens: LaserScan | RangeScan, shift: int) -> Fill:
     """Return the function that fills ``LaserScan``, one per scan."""
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
-        found: list[Sector] = list(lens.sectors(ch, start, end))
-        time, stamp = _times(ch, found, shift)
+        sectors: list[Sector] = list(lens.sectors(ch, start, end))
+        time, stamp = _times(ch, sectors, shift)
         return time, {
             "timestamp": stamp,
-            "frame_id": texts([one.frame or ch.topic for one in found]),
-            "pose": _origin(len(found)),
-            "start_angle": np.array([one.first for one in found]),
-            "end_angle": np.array([one.first + one.step * max(0, len(one.ranges) - 1) for one in found]),
-            "ranges": _joined([one.ranges for one in found]),
-            "intensities": _joined([one.intensities for one in found]),
+            "frame_id": texts([sector.frame or ch.topic for sector in sectors]),
+            "pose": _origin(len(sectors)),
+            "start_angle": np.array([sector.first for sector in sectors]),
+            "end_angle": np.array(
+                [sector.first + sector.step * max(0, len(sector.ranges) - 1) for sector in sectors]
+            ),
+            "ranges": _joined([sector.ranges for sector in sectors]),
+            "intensities": _joined([sector.intensities for sector in sectors]),
         }
 
     return fill
 
 
-def _times(ch: Channel, found: Sequence[Picture | Points | Sector], shift: int) -> tuple[I64, I64]:
+def _times(ch: Channel, items: Sequence[Picture | Points | Sector], shift: int) -> tuple[I64, I64]:
     """Return int64[n] ns each: times by the clock of the log, and values of ``timestamp``."""
-    time = np.array([one.time for one in found], np.int64)
-    return time, stamped(ch, time, np.array([one.stamp for one in found], np.int64), shift)
+    time = np.array([item.time for item in items], np.int64)
+    return time, stamped(ch, time, np.array([item.stamp for item in items], np.int64), shift)
 
 
-def _clouds(found: Sequence[Points], ch: Channel, shift: int) -> Rows:
-    packed = [_packed(one) for one in found]
-    time, stamp = _times(ch, found, shift)
-    fields = [field for _, kind in packed for field in _fields(kind)]
+def _clouds(clouds: Sequence[Points], ch: Channel, shift: int) -> Rows:
+    packed = [_packed(cloud) for cloud in clouds]
+    time, stamp = _times(ch, clouds, shift)
+    fields = [field for _, dtype in packed for field in _fields(dtype)]
     return time, {
         "timestamp": stamp,
-        "frame_id": texts([one.frame or ch.topic for one in found]),
-        "pose": _origin(len(found)),
-        "point_stride": np.array([kind.itemsize for _, kind in packed], np.uint32),
+        "frame_id": texts([cloud.frame or ch.topic for cloud in clouds]),
+        "pose": _origin(len(clouds)),
+        "point_stride": np.array([dtype.itemsize for _, dtype in packed], np.uint32),
         "fields": Many(
-            _edges(len(kind.names or ()) for _, kind in packed),
+            _edges(len(dtype.names or ()) for _, dtype in packed),
             {
                 "name": texts([name for name, _, _ in fields]),
                 "offset": np.array([offset for _, offset, _ in fields], np.uint32),
@@ -171,11 +173,11 @@ def _clouds(found: Sequence[Points], ch: Channel, shift: int) -> Rows:
 def _packed(points: Points) -> tuple[NDArray[np.uint8], np.dtype[Any]]:
     """Return the packed points and the dtype of one; 64-bit integers become float64."""
     columns = dict(_columns(points))
-    kind = np.dtype([(name, f"<{_kind(values)}") for name, values in columns.items()])
-    out = np.empty(max(map(len, columns.values()), default=0), kind)
+    dtype = np.dtype([(name, f"<{_kind(values)}") for name, values in columns.items()])
+    out = np.empty(max(map(len, columns.values()), default=0), dtype)
     for name, values in columns.items():
         out[name] = values
-    return out.view(np.uint8) if kind.itemsize else np.zeros(0, np.uint8), kind
+    return out.view(np.uint8) if dtype.itemsize else np.zeros(0, np.uint8), dtype
 
 
 def _columns(points: Points) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -187,14 +189,14 @@ def _columns(points: Points) -> Iterator[tuple[str, NDArray[Any]]]:
 
 
 def _kind(values: NDArray[Any]) -> str:
-    kind = values.dtype.str[1:]
-    return kind if kind in _TYPES else "f8"
+    type_code = values.dtype.str[1:]
+    return type_code if type_code in _TYPES else "f8"
 
 
-def _fields(kind: np.dtype[Any]) -> Iterator[tuple[str, int, int]]:
+def _fields(dtype: np.dtype[Any]) -> Iterator[tuple[str, int, int]]:
     """Yield name, offset and ``NumericType`` number of each field."""
-    for name in kind.names or ():
-        inner, place = kind.fields[name][:2]  # type: ignore[index]
+    for name in dtype.names or ():
+        inner, place = dtype.fields[name][:2]  # type: ignore[index]
         yield name, place, number_of("PackedElementField.NumericType", _TYPES[inner.str[1:]])
 
 
@@ -205,13 +207,13 @@ def _origin(n: int) -> Values:
 
 def _joined(parts: Sequence[Any]) -> Many:
     """Return one array, or bytes, per row as a repeated column."""
-    items = [np.frombuffer(one, np.uint8) if isinstance(one, memoryview) else one for one in parts]
+    items = [np.frombuffer(part, np.uint8) if isinstance(part, memoryview) else part for part in parts]
     return Many(_edges(map(len, items)), np.concatenate(items) if items else np.zeros(0, np.uint8))
 
 
 def _edges(counts: Iterable[int]) -> I64:
-    found = np.fromiter(counts, np.int64)
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(found)])
+    sizes = np.fromiter(counts, np.int64)
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
 
 
 def _note(ch: Channel, code: str, text: str) -> None:

@@ -19,7 +19,7 @@ SINKS: Registry[Callable[..., Any]] = Registry(
     {
         "stdout": lazy("logreel.outputs.sinks.stdout:Stdout"),
         "null": lazy("logreel.outputs.sinks.stdout:Null"),
-        "frames": lazy("logreel.outputs.sinks.stdout:Frames"),
+        "frames": lazy("logreel.outputs.sinks.stdout:FrameLines"),
         "foxglove": lazy("logreel.outputs.sinks.foxglove:Foxglove"),
         "rerun": lazy("logreel.outputs.sinks.rerun:Rerun"),
         "ros": lazy("logreel.outputs.sinks.ros:Ros"),

@@ -111,7 +111,7 @@ class Null(Sink):
 Describe = Callable[[Sequence["Message"]], list[str]]
 
 
-class Frames(Sink):
+class FrameLines(Sink):
     """Describes each frame, which is all messages of one log with the same time.
 
     Formats can have their own description (``Format.frames``); the default is the time since the start, and the number

@@ -22,7 +22,7 @@ from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import OutputStream
 from logreel.log.joined_log import inputs_of
 from logreel.log.log import Log
-from logreel.log.tables import Shape, TableReader, own_paths
+from logreel.log.tables import RowOptions, TableReader, own_paths
 from logreel.ops.query.record_batches import BYTES, ROWS
 from logreel.outputs.files import MANIFEST, GrowingFolder, file_names, sync_all
 from logreel.outputs.job import Job, with_definition
@@ -49,7 +49,7 @@ WAITING = 64 << 20
 REST = 5.0
 #: Bytes of one file that are collected before they are written.
 PIECE = 1 << 20
-_SHAPE = Shape(gaps=True)
+_SHAPE = RowOptions(gaps=True)
 
 #: Returns the channels chosen so far by topic, with their field paths; None: all fields.
 Choose = Callable[[Log], "FieldsByTopic"]
@@ -158,8 +158,8 @@ class GrowingTables:
                 if not self._log.is_complete:
                     stop.wait(min(REST, time.monotonic() - begun))
         finally:
-            for one in self.tables.values():
-                one.close()
+            for table in self.tables.values():
+                table.close()
 
     def _step(self) -> None:
         chosen = self._choose(self._log)
@@ -172,38 +172,42 @@ class GrowingTables:
             if topic not in self.tables:
                 self.tables[topic] = _Table(self._open_file(topic))
                 self.fields[topic] = None if fields is None else list(fields)
-            one = self.tables[topic]
-            if one.is_wrong or len(ch) == one.seen:
+            table = self.tables[topic]
+            if table.is_wrong or len(ch) == table.seen:
                 continue
             try:
-                one.append(ch, own_paths(ch, self.fields[topic]), len(ch), self._output)
+                table.append(ch, own_paths(ch, self.fields[topic]), len(ch), self._output)
             except conversion_errors():
                 # What is wrong is said when the whole log is there.
-                one.is_wrong = True
+                table.is_wrong = True
             if noted := {*self._log.problems} - problems:
                 # Messages that cannot be decoded are counted in the whole log, once for each channel.
-                one.is_wrong = True
+                table.is_wrong = True
                 self._log._withdraw(noted)
         self._write_waiting()
 
     def _write_waiting(self) -> None:
         """Write the rows of the fullest tables where too many wait, and what is in the buffers of the files."""
-        open_ones = [one for one in self.tables.values() if one.writer is not None]
-        waiting = sum(one.writer.waiting for one in open_ones)
-        for one in sorted(open_ones, key=lambda one: one.writer.waiting, reverse=True):
+        unfinished = [table for table in self.tables.values() if table.writer is not None]
+        waiting = sum(table.writer.waiting for table in unfinished)
+        for table in sorted(unfinished, key=lambda table: table.writer.waiting, reverse=True):
             if waiting <= WAITING:
                 break
-            waiting -= one.writer.waiting
-            one.writer.flush()
-        for one in open_ones:
-            one.out.save()
+            waiting -= table.writer.waiting
+            table.writer.flush()
+        for table in unfinished:
+            table.out.save()
 
     def is_sound(self, ch: Channel, fields: FieldsByTopic) -> bool:
         """Return whether the table of *ch*, a channel of the complete log, is that of the whole log."""
         wanted = fields.get(ch.topic)
         paths = None if wanted is None else list(wanted)
-        one = self.tables.get(ch.topic)
-        return one is not None and self.fields[ch.topic] == paths and one.is_that_of(ch, own_paths(ch, paths))
+        table = self.tables.get(ch.topic)
+        return (
+            table is not None
+            and self.fields[ch.topic] == paths
+            and table.is_that_of(ch, own_paths(ch, paths))
+        )
 
 
 def convert_growing(
@@ -251,7 +255,7 @@ def _folder(
     def open_file(topic: str) -> _Pieces:
         path = folder.place / file_names([*paths, topic], output.suffix)[topic]
         paths[topic] = path
-        return _Pieces(lambda piece: _append(path, piece))
+        return _Pieces(lambda data: _append(path, data))
 
     tables = GrowingTables(log, output, choose, open_file)
     tables.extend(stop, poll)
@@ -281,7 +285,7 @@ def _folder(
         job.skipped += [why] if why else []
         rows = job.rows.get(ch.topic, 0)
         written.append(Written(ch.topic, names[ch.topic] if is_written else None, rows))
-    if job.skipped and not any(one.file for one in written):
+    if job.skipped and not any(row.file for row in written):
         folder.discard()
         raise LogError(f"nothing could be written: {job.skipped[0]}", path=log.name)
     with open(folder.place / MANIFEST, "wb") as out:
@@ -291,9 +295,9 @@ def _folder(
     return Converted(name, tuple(written), tuple(job.skipped), tuple(job.notes))
 
 
-def _append(path: Path, piece: bytes) -> None:
+def _append(path: Path, data: bytes) -> None:
     with open(path, "ab", buffering=0) as out:
-        out.write(piece)
+        out.write(data)
 
 
 def _file(
@@ -308,8 +312,8 @@ def _file(
 ) -> Converted | None:
     keep_sources(name, inputs_of(log))
     out = Appender(name, force)
-    pieces = _Pieces(out.put)
-    tables = GrowingTables(log, output, _only_one(choose, name), lambda _: pieces)
+    parts = _Pieces(out.put)
+    tables = GrowingTables(log, output, _only_one(choose, name), lambda _: parts)
     try:
         tables.extend(stop, poll)
         channels, fields = chosen(log) if log.is_complete else ([], {})
@@ -340,8 +344,8 @@ def _stream(
     poll: float,
     stop: Event,
 ) -> Converted | None:
-    pieces = _Pieces(stream.write)
-    tables = GrowingTables(log, output, _only_one(choose, stream.name), lambda _: pieces)
+    parts = _Pieces(stream.write)
+    tables = GrowingTables(log, output, _only_one(choose, stream.name), lambda _: parts)
     tables.extend(stop, poll)
     if not log.is_complete:
         return None
@@ -365,10 +369,10 @@ def _only_one(choose: Choose, name: str) -> Choose:
     """Return *choose* with a check that it chooses one channel."""
 
     def chosen(log: Log) -> FieldsByTopic:
-        found = choose(log)
-        if len(found) > 1:
-            _check_count(len(found), name)
-        return found
+        channels = choose(log)
+        if len(channels) > 1:
+            _check_count(len(channels), name)
+        return channels
 
     return chosen
 

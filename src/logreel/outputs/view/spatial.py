@@ -123,14 +123,20 @@ def picture_at(ch: Channel, at: int, width: int | None = None) -> Shown | None:
     """
     time = last_time(ch, at)
     lens = next(
-        (one for known, own in lenses_of(ch.log) if known is ch for one in own if isinstance(one, Image)),
+        (
+            own
+            for known, all_own in lenses_of(ch.log)
+            if known is ch
+            for own in all_own
+            if isinstance(own, Image)
+        ),
         None,
     )
     if lens is None or time is None:
         return None
     picture = None
-    for one in lens.pictures(ch, time, time + 1):
-        picture = one
+    for decoded in lens.pictures(ch, time, time + 1):
+        picture = decoded
     if picture is None:
         raise UnsupportedError("the message of this picture cannot be decoded")
     row = int(np.flatnonzero(ch.times == time)[-1])
@@ -285,7 +291,13 @@ def video_packets(ch: Channel, start: int, end: int) -> tuple[str, list[VideoPac
     key frame is near.
     """
     lens = next(
-        (one for known, own in lenses_of(ch.log) if known is ch for one in own if isinstance(one, Image)),
+        (
+            own
+            for known, all_own in lenses_of(ch.log)
+            if known is ch
+            for own in all_own
+            if isinstance(own, Image)
+        ),
         None,
     )
     if lens is None:
@@ -297,7 +309,11 @@ def video_packets(ch: Channel, start: int, end: int) -> tuple[str, list[VideoPac
     while True:
         first = max(0, last - back)
         codec, packets = _packets(ch, lens, int(times[first]), max(end, int(times[last]) + 1))
-        keys = [i for i, one in enumerate(packets) if one.key and one.time <= max(start, int(times[last]))]
+        keys = [
+            i
+            for i, packet in enumerate(packets)
+            if packet.key and packet.time <= max(start, int(times[last]))
+        ]
         if keys:
             return codec, _bounded(packets[keys[-1] :])
         if first == 0 or back >= KEY_MESSAGES:

@@ -77,9 +77,9 @@ class ViewLog:
         if isinstance(source, Log):
             # Not the object itself, which its owner goes on using in another thread.
             with suppress(LogError):
-                function, given = source.__reduce__()
-                self._reopen = partial(function, *given)
-                self._path = given[0] if isinstance(given[0], str) else None
+                function, arguments = source.__reduce__()
+                self._reopen = partial(function, *arguments)
+                self._path = arguments[0] if isinstance(arguments[0], str) else None
         if isinstance(source, Log) and self._reopen is None:
             self._adopt(source)
         else:

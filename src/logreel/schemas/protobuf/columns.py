@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from logreel.io.arrays import I64
 from logreel.kernels import protobuf as kernel
 from logreel.schemas.protobuf.build import varint
-from logreel.schemas.protobuf.describe import Field, Message
+from logreel.schemas.protobuf.describe import ProtoField, ProtoMessage
 
 VARINT, FIXED, SPAN, PACKED = (
     kernel.COLUMN_VARINT,
@@ -50,7 +50,7 @@ class Many:
 Values = Mapping[str, Any]
 
 
-def encode(message: Message, values: Values, n: int) -> tuple[NDArray[np.uint8], I64]:
+def encode(message: ProtoMessage, values: Values, n: int) -> tuple[NDArray[np.uint8], I64]:
     """Return *n* messages one after another, and int64[n + 1] offsets of the messages and the end.
 
     values  columns by field name; unknown names are ignored; missing columns and zeros are not written
@@ -88,12 +88,12 @@ class _Plan:
     columns: list[NDArray[Any]] = field(default_factory=list)
     room: int = 0
 
-    def fields(self, message: Message, values: Values, n: int) -> None:
+    def fields(self, message: ProtoMessage, values: Values, n: int) -> None:
         for f in message.fields:
             value = values.get(f.name)
             if value is not None:
                 # A message that not every row has is written like a list of none or one.
-                several = f.repeated or (isinstance(value, Many) and isinstance(f.kind, Message))
+                several = f.repeated or (isinstance(value, Many) and isinstance(f.kind, ProtoMessage))
                 (self.many if several else self.one)(f, value, n)
 
     def column(self, array: NDArray[Any]) -> int:
@@ -105,15 +105,15 @@ class _Plan:
             raise TypeError(f"{len(many.offsets)} offsets of {many.offsets.dtype} for {n} rows")
         return self.column(many.offsets)
 
-    def op(self, code: int, wire: int, f: Field, rows: int, size: int, **more: int) -> None:
+    def op(self, code: int, wire: int, f: ProtoField, rows: int, size: int, **more: int) -> None:
         """Add an op that writes *rows* times a tag and at most *size* bytes, including a length."""
         tag = f.number << 3 | wire
         names = ("column", "more", "body", "other")
         self.ops.append([code, tag, *(more.get(name, 0) for name in names)])
         self.room += rows * (len(varint(tag)) + size)
 
-    def one(self, f: Field, value: Any, n: int) -> None:
-        if isinstance(f.kind, Message):
+    def one(self, f: ProtoField, value: Any, n: int) -> None:
+        if isinstance(f.kind, ProtoMessage):
             before = len(self.ops)
             self.fields(f.kind, value, n)
             self.op(MESSAGE, 2, f, n, _LONGEST, body=len(self.ops) - before)
@@ -130,10 +130,10 @@ class _Plan:
             array = _rows(value, None, n)
             self.op(VARINT, 0, f, n, _LONGEST, column=self.column(array), more=_width(f, array))
 
-    def many(self, f: Field, value: Many, n: int) -> None:
+    def many(self, f: ProtoField, value: Many, n: int) -> None:
         count = int(value.offsets[-1])
         items = count - int(value.offsets[0])
-        if isinstance(f.kind, Message):
+        if isinstance(f.kind, ProtoMessage):
             before = len(self.ops)
             self.fields(f.kind, value.items, count)
             body = len(self.ops) - before
@@ -155,7 +155,7 @@ class _Plan:
             self.op(PACKED, 2, f, n, _LONGEST, column=self.column(array), **more)
             self.room += _LONGEST * items
 
-    def span(self, f: Field, value: Many, n: int, width: int) -> None:
+    def span(self, f: ProtoField, value: Many, n: int, width: int) -> None:
         more = {"more": width, "other": self.offsets(value, n)}
         self.op(SPAN, 2, f, n, _LONGEST, column=self.column(value.items), **more)
         self.room += (int(value.offsets[-1]) - int(value.offsets[0])) * width
@@ -175,7 +175,7 @@ def _rows(value: Any, dtype: str | None, n: int) -> NDArray[Any]:
     return array
 
 
-def _width(f: Field, array: NDArray[Any]) -> int:
+def _width(f: ProtoField, array: NDArray[Any]) -> int:
     """Return the width of integers for the kernel, negative if they are signed."""
     if array.dtype.kind not in "iub":
         raise TypeError(f"{f.name} takes whole numbers, not {array.dtype}")

@@ -33,29 +33,29 @@ class Enum:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """A field; *kind*: a key of KINDS or TIMES, an Enum or a Message; *optional*: readers see whether it is set."""
+class ProtoField:
+    """A field; *kind*: a key of KINDS or TIMES, an Enum or a ProtoMessage; *optional*: readers see if it is set."""
 
     name: str
     number: int
-    kind: str | Enum | Message
+    kind: str | Enum | ProtoMessage
     repeated: bool = False
     optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ProtoMessage:
     """A message type; *name*: full name. Types whose names begin with it and a dot are nested types."""
 
     name: str
-    fields: tuple[Field, ...]
+    fields: tuple[ProtoField, ...]
 
-    def holds(self, kind: Enum | Message) -> bool:
+    def holds(self, kind: Enum | ProtoMessage) -> bool:
         """Return whether a type is nested in this one."""
         return kind.name.startswith(self.name + ".")
 
 
-def descriptor_set(message: Message) -> bytes:
+def descriptor_set(message: ProtoMessage) -> bytes:
     """Return a FileDescriptorSet of *message* and all types that it uses, a file for each; used types come first."""
     from google.protobuf import descriptor_pb2, duration_pb2, timestamp_pb2
 
@@ -69,15 +69,15 @@ def descriptor_set(message: Message) -> bytes:
     return bytes(out.SerializeToString(deterministic=True))
 
 
-def _types(message: Message) -> Iterator[Message]:
+def _types(message: ProtoMessage) -> Iterator[ProtoMessage]:
     """Yield the message types that *message* uses, then *message*; some several times."""
     for f in message.fields:
-        if isinstance(f.kind, Message):
+        if isinstance(f.kind, ProtoMessage):
             yield from _types(f.kind)
     yield message
 
 
-def _files(message: Message) -> list[Message]:
+def _files(message: ProtoMessage) -> list[ProtoMessage]:
     """Return the types that are not nested in others; used types come first."""
     every = {one.name: one for one in _types(message)}
     return [one for one in every.values() if not any(other.holds(one) for other in every.values())]
@@ -87,7 +87,7 @@ def _path(name: str) -> str:
     return f"{name.replace('.', '/')}.proto"
 
 
-def _file(message: Message) -> Any:
+def _file(message: ProtoMessage) -> Any:
     """Return the FileDescriptorProto of a type."""
     from google.protobuf import descriptor_pb2
 
@@ -99,10 +99,10 @@ def _file(message: Message) -> Any:
     return out
 
 
-def _needed(message: Message, top: Message) -> Iterator[str]:
+def _needed(message: ProtoMessage, top: ProtoMessage) -> Iterator[str]:
     """Yield the files that *message*, nested in *top*, depends on."""
     for f in message.fields:
-        if isinstance(f.kind, Message):
+        if isinstance(f.kind, ProtoMessage):
             if top.holds(f.kind):
                 yield from _needed(f.kind, top)
             else:
@@ -111,7 +111,7 @@ def _needed(message: Message, top: Message) -> Iterator[str]:
             yield f"google/protobuf/{TIMES[str(f.kind)]}.proto"
 
 
-def _fill(out: Any, message: Message) -> None:
+def _fill(out: Any, message: ProtoMessage) -> None:
     declared = set[str]()
     for f in message.fields:
         made = out.field.add(name=f.name, number=f.number, label=3 if f.repeated else 1)
@@ -119,8 +119,8 @@ def _fill(out: Any, message: Message) -> None:
             # Descriptors express it as a group of one field.
             made.proto3_optional, made.oneof_index = True, len(out.oneof_decl)
             out.oneof_decl.add(name=f"_{f.name}")
-        if isinstance(f.kind, Message | Enum):
-            made.type = _MESSAGE if isinstance(f.kind, Message) else _ENUM
+        if isinstance(f.kind, ProtoMessage | Enum):
+            made.type = _MESSAGE if isinstance(f.kind, ProtoMessage) else _ENUM
             made.type_name = f".{f.kind.name}"
             if message.holds(f.kind) and f.kind.name not in declared:
                 declared.add(f.kind.name)
@@ -131,10 +131,10 @@ def _fill(out: Any, message: Message) -> None:
             made.type = KINDS[f.kind]
 
 
-def _declare(out: Any, kind: Enum | Message) -> None:
+def _declare(out: Any, kind: Enum | ProtoMessage) -> None:
     """Add a nested type."""
     name = kind.name.rpartition(".")[2]
-    if isinstance(kind, Message):
+    if isinstance(kind, ProtoMessage):
         _fill(out.nested_type.add(name=name), kind)
         return
     made = out.enum_type.add(name=name)

@@ -27,7 +27,7 @@ from logreel.layout.nodes import (
     measure,
 )
 from logreel.schemas.protobuf.build import varint
-from logreel.schemas.protobuf.describe import Field, Message
+from logreel.schemas.protobuf.describe import ProtoField, ProtoMessage
 from logreel.schemas.protobuf.from_layout import OPAQUE
 
 WORDS, LONGS, VARINTS, SPAN = kernel.FIXED_WORDS, kernel.FIXED_LONGS, kernel.FIXED_VARINTS, kernel.FIXED_SPAN
@@ -71,7 +71,7 @@ class FixedEncoder:
     most: int
 
 
-def fixed_encoder(layout: Layout, message: Message) -> FixedEncoder | None:
+def fixed_encoder(layout: Layout, message: ProtoMessage) -> FixedEncoder | None:
     """Return the encoder of messages of *layout*, None if they have to be encoded by way of a table.
 
     message  ``descriptor_from_layout(layout, name)``
@@ -133,7 +133,7 @@ class _Plan:
     ops: list[list[int]] = field(default_factory=list)
     sizes: dict[int, Measure] = field(default_factory=dict)
 
-    def fields(self, struct: Struct, message: Message, at: int) -> int:
+    def fields(self, struct: Struct, message: ProtoMessage, at: int) -> int:
         most, made = 0, iter(message.fields)
         for f in struct.fields:
             if not isinstance(f.node, HIDDEN):
@@ -141,7 +141,7 @@ class _Plan:
             at += self.size(f.node)
         return most
 
-    def one(self, node: Node, f: Field, at: int) -> int:
+    def one(self, node: Node, f: ProtoField, at: int) -> int:
         match node:
             case Scalar(type=kind):
                 return self.number(kind, f, at)
@@ -152,7 +152,7 @@ class _Plan:
                 most = self.body(node, f.kind, at)
                 return self.op(MESSAGE, f, most, 0, 0, 0, 0, len(self.ops) - before)
 
-    def number(self, kind: str, f: Field, at: int) -> int:
+    def number(self, kind: str, f: ProtoField, at: int) -> int:
         """Add a number, to the previous op if it follows its numbers."""
         code, wire, more, most = _NUMBERS[kind]
         tag, size = _tag(f, wire)
@@ -167,7 +167,7 @@ class _Plan:
         self.ops.append([code, tag, size, at, more, 1, step, 0])
         return size + most
 
-    def many(self, item: Node, n: int, f: Field, at: int) -> int:
+    def many(self, item: Node, n: int, f: ProtoField, at: int) -> int:
         size = self.size(item)
         if isinstance(item, Scalar):
             code, _, more, most = _NUMBERS[item.type]
@@ -189,7 +189,7 @@ class _Plan:
             case _:
                 return self.one(node, kind.fields[0], at)
 
-    def op(self, code: int, f: Field, most: int, *rest: int) -> int:
+    def op(self, code: int, f: ProtoField, most: int, *rest: int) -> int:
         """Add an op that writes a tag, a length and at most *most* bytes."""
         tag, size = _tag(f, 2)
         self.ops.append([code, tag, size, *rest])
@@ -201,7 +201,7 @@ class _Plan:
         return measure(node, self.sizes).size or 0
 
 
-def _tag(f: Field, wire: int) -> tuple[int, int]:
+def _tag(f: ProtoField, wire: int) -> tuple[int, int]:
     """Return a tag for the kernel: as a number of four bytes, and how many of them are used."""
     tag = varint(f.number << 3 | wire)
     return int.from_bytes(tag.rjust(4, b"\0"), "little"), len(tag)

@@ -13,7 +13,7 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, FixedArray, Node, Rest, Scalar, String, Struct, Time
 from logreel.layout.nodes import Sequence as Counted
 from logreel.schemas.protobuf.columns import Many, Values
-from logreel.schemas.protobuf.describe import Field, Message
+from logreel.schemas.protobuf.describe import ProtoField, ProtoMessage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,11 +38,11 @@ OPAQUE = 64
 RECORDS, ROW = "records", "values"
 
 
-def descriptor_from_layout(layout: Layout, name: str) -> Message:
+def descriptor_from_layout(layout: Layout, name: str) -> ProtoMessage:
     """Return a message type of this full name with a field for each visible field of *layout*."""
     if isinstance(layout.root, Counted):
         record = _message(layout.record, f"{name}.Record")
-        return Message(name, (Field(RECORDS, 1, record, True),))
+        return ProtoMessage(name, (ProtoField(RECORDS, 1, record, True),))
     return _message(layout.record, name)
 
 
@@ -57,7 +57,7 @@ def identifier(text: str) -> str:
     return name if re.match("[A-Za-z_]", name) else f"_{name}"
 
 
-def _message(struct: Struct, name: str) -> Message:
+def _message(struct: Struct, name: str) -> ProtoMessage:
     members = list(struct.visible())
     names = _names(f.name for f in members)
     used, fields = set(names), []
@@ -66,10 +66,10 @@ def _message(struct: Struct, name: str) -> Message:
         while inner in used:
             inner += "_"
         kind, repeated = _kind(f.node, f"{name}.{inner}")
-        if isinstance(kind, Message):
+        if isinstance(kind, ProtoMessage):
             used.add(inner)
-        fields.append(Field(label, number, kind, repeated))
-    return Message(name, tuple(fields))
+        fields.append(ProtoField(label, number, kind, repeated))
+    return ProtoMessage(name, tuple(fields))
 
 
 def _names(names: Iterable[str]) -> list[str]:
@@ -83,7 +83,7 @@ def _names(names: Iterable[str]) -> list[str]:
     return found
 
 
-def _kind(node: Node, name: str) -> tuple[str | Message, bool]:
+def _kind(node: Node, name: str) -> tuple[str | ProtoMessage, bool]:
     """Return the field kind of *node*, and whether it is repeated; *name*: of a new type, if one is needed."""
     match node:
         case Scalar(type=t):
@@ -101,14 +101,14 @@ def _kind(node: Node, name: str) -> tuple[str | Message, bool]:
             if not repeated:
                 return kind, True
             # Protobuf has no arrays of arrays: each row is a message.
-            return Message(name, (Field(ROW, 1, _kind(item, f"{name}.Row")[0], True),)), True
+            return ProtoMessage(name, (ProtoField(ROW, 1, _kind(item, f"{name}.Row")[0], True),)), True
         case Struct():
             return _message(node, name), False
         case _:
             raise TypeError(f"{type(node).__name__} is never shown")
 
 
-def values(layout: Layout, message: Message, columns: Sequence[pa.ChunkedArray[Any]]) -> Values:
+def values(layout: Layout, message: ProtoMessage, columns: Sequence[pa.ChunkedArray[Any]]) -> Values:
     """Return the columns of a table of *layout* as columns of *message*; nulls become zero or empty.
 
     message  ``descriptor_from_layout(layout, name)``
@@ -118,7 +118,7 @@ def values(layout: Layout, message: Message, columns: Sequence[pa.ChunkedArray[A
     if not isinstance(layout.root, Counted):
         return _members(members, message, arrays)
     inner = message.fields[0].kind
-    if not arrays or not isinstance(inner, Message):
+    if not arrays or not isinstance(inner, ProtoMessage):
         return {}
     return {RECORDS: Many(_offsets(arrays[0]), _members(members, inner, [as_list(a).values for a in arrays]))}
 
@@ -130,7 +130,7 @@ def _joined(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
     return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
 
 
-def _members(members: Sequence[Any], message: Message, arrays: Sequence[pa.Array[Any]]) -> Values:
+def _members(members: Sequence[Any], message: ProtoMessage, arrays: Sequence[pa.Array[Any]]) -> Values:
     return {
         made.name: _value(f.node, array, made.kind)
         for f, made, array in zip(members, message.fields, arrays, strict=True)
@@ -165,7 +165,7 @@ def _value(node: Node, array: pa.Array[Any], kind: Any) -> Any:
 
 
 def _many(offsets: Any, item: Node, flat: pa.Array[Any], kind: Any) -> Many:
-    nested = isinstance(kind, Message) and not isinstance(item, Struct)
+    nested = isinstance(kind, ProtoMessage) and not isinstance(item, Struct)
     found = _value(item, flat, kind.fields[0].kind if nested else kind)
     return Many(offsets, {ROW: found} if nested else found)
 

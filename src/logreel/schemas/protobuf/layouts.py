@@ -42,7 +42,7 @@ GROUP, _STRING, _BYTES, MESSAGE, _ENUM = 10, 9, 12, 11, 14
 _LIMIT = 1 << 63
 
 
-class Shape:
+class ProtoLayout:
     """Layout of a message type, and ``values``, which converts a message to a dict in the order of the fields.
 
     Raises DefinitionError for a type with more parts than a Layout can have, and for one that is a single value.

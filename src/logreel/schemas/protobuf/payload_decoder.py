@@ -35,10 +35,10 @@ class ProtobufDecoder:
     def __init__(self, descriptor: Any) -> None:
         from google.protobuf import message_factory
 
-        from logreel.schemas.protobuf.layouts import Shape
+        from logreel.schemas.protobuf.layouts import ProtoLayout
 
         self._class = message_factory.GetMessageClass(descriptor)
-        shape = Shape(descriptor)
+        shape = ProtoLayout(descriptor)
         self.layout, self._values = shape.layout, shape.values
 
     def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from logreel.schemas.ros1msg.definition import Definition
-from logreel.schemas.ros1msg.grammar import Constant, FieldLine, Message, is_type, parse_message, spellings
+from logreel.schemas.ros1msg.grammar import (
+    Constant,
+    FieldLine,
+    MessageDefinition,
+    is_type,
+    parse_message,
+    spellings,
+)
 from logreel.schemas.ros1msg.known import Known
 from logreel.schemas.ros1msg.layouts import (
     FIELD,
@@ -14,17 +21,17 @@ from logreel.schemas.ros1msg.layouts import (
     topic_name,
     type_name,
 )
-from logreel.schemas.ros1msg.registry import Registry, as_read, define, full_text, parse, standard
+from logreel.schemas.ros1msg.registry import DefinitionRegistry, as_read, define, full_text, parse, standard
 
 __all__ = [
     "FIELD",
     "PACKAGE",
     "Constant",
     "Definition",
+    "DefinitionRegistry",
     "FieldLine",
     "Known",
-    "Message",
-    "Registry",
+    "MessageDefinition",
     "as_read",
     "define",
     "definition_from_layout",

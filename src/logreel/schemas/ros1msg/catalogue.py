@@ -11,7 +11,7 @@ from logreel.schemas.catalogue import Entry, NewEntry
 from logreel.schemas.ros1msg import known
 from logreel.schemas.ros1msg.definition import Definition
 from logreel.schemas.ros1msg.grammar import is_type
-from logreel.schemas.ros1msg.registry import Registry, parse
+from logreel.schemas.ros1msg.registry import DefinitionRegistry, parse
 
 
 class Ros1Catalogue:
@@ -33,7 +33,7 @@ class Ros1Catalogue:
 
     def read(self, path: Path) -> Iterator[NewEntry | DefinitionError]:
         """Yield the types in a ``.msg`` file, or in all such files in a folder of packages."""
-        registry = Registry()
+        registry = DefinitionRegistry()
         for name in registry.add_path(path):
             try:
                 yield _new(next(iter(registry.versions(name))))

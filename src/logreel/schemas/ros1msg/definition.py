@@ -9,10 +9,17 @@ from functools import cached_property
 
 from logreel.errors import DefinitionError
 from logreel.layout.nodes import MAX_DEPTH, MAX_LEAVES
-from logreel.schemas.ros1msg.grammar import BUILTIN, FieldLine, Message, Section, join_text, spellings
+from logreel.schemas.ros1msg.grammar import (
+    BUILTIN,
+    DefinitionText,
+    FieldLine,
+    MessageDefinition,
+    join_text,
+    spellings,
+)
 
 #: Returns the message of a type name, or None.
-Find = Callable[[str], Message | None]
+Find = Callable[[str], MessageDefinition | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,13 +32,13 @@ class Definition:
     borrowed  True if some message is not defined in the text, but was found elsewhere (standard messages, registry)
     """
 
-    messages: Mapping[str, Message]
+    messages: Mapping[str, MessageDefinition]
     users: tuple[str, ...]
     uses: Mapping[str, Mapping[str, str]]
     borrowed: bool = False
 
     @property
-    def root(self) -> Message:
+    def root(self) -> MessageDefinition:
         """Message of the type itself."""
         return next(iter(self.messages.values()))
 
@@ -43,7 +50,7 @@ class Definition:
     @cached_property
     def text(self) -> str:
         """Concatenated text of the type and all types that it uses, as in logs and connection headers."""
-        return join_text(Section(name, m.text) for name, m in self.messages.items())
+        return join_text(DefinitionText(name, m.text) for name, m in self.messages.items())
 
     @cached_property
     def md5(self) -> str:
@@ -65,7 +72,7 @@ class Definition:
 
     def part(self, name: str) -> Definition:
         """Return the Definition of *name*, a type that this one uses."""
-        needed: dict[str, Message] = {}
+        needed: dict[str, MessageDefinition] = {}
         todo = [name]
         while todo:
             one = todo.pop()
@@ -90,7 +97,9 @@ def _hash(text: str) -> str:
     return hashlib.md5(raw, usedforsecurity=False).hexdigest()
 
 
-def link(name: str, sections: Mapping[str, Message], find: Find, *, closed: bool = False) -> Definition:
+def link(
+    name: str, sections: Mapping[str, MessageDefinition], find: Find, *, closed: bool = False
+) -> Definition:
     """Return the Definition of *name*; types are looked up in *sections*, then by *find*.
 
     closed  True: the sections are those of one text; a type without package may mean the only one with this name
@@ -101,9 +110,9 @@ def link(name: str, sections: Mapping[str, Message], find: Find, *, closed: bool
 
 
 class _Linker:
-    def __init__(self, sections: Mapping[str, Message], find: Find, closed: bool) -> None:
+    def __init__(self, sections: Mapping[str, MessageDefinition], find: Find, closed: bool) -> None:
         self.sections, self.find = sections, find
-        self.messages: dict[str, Message] = {}
+        self.messages: dict[str, MessageDefinition] = {}
         self.users: list[str] = []
         self.uses: dict[str, dict[str, str]] = {}
         self.active: set[str] = set()
@@ -117,7 +126,7 @@ class _Linker:
         self.visit(name, self.sections[name], 1)
         return Definition(self.messages, tuple(self.users), self.uses, self.borrowed)
 
-    def visit(self, name: str, message: Message, depth: int) -> None:
+    def visit(self, name: str, message: MessageDefinition, depth: int) -> None:
         if depth > MAX_DEPTH:
             raise DefinitionError(f"{next(iter(self.messages))}: types are nested more than {MAX_DEPTH} deep")
         self.messages[name] = message
@@ -138,7 +147,7 @@ class _Linker:
         self.active.discard(name)
         self.users.append(name)
 
-    def resolve(self, f: FieldLine, message: Message) -> tuple[str, Message]:
+    def resolve(self, f: FieldLine, message: MessageDefinition) -> tuple[str, MessageDefinition]:
         """Return name and message of the type of *f*, from the text or else from the registry."""
         # Header without a package is that of std_msgs in every package.
         found = self.among(spellings("std_msgs/Header")) if f.type == "Header" else None
@@ -153,7 +162,7 @@ class _Linker:
             raise DefinitionError(f"{message.name} needs {name}, whose definition is missing")
         return found
 
-    def among(self, wanted: Sequence[str], alike: Sequence[str] = ()) -> tuple[str, Message] | None:
+    def among(self, wanted: Sequence[str], alike: Sequence[str] = ()) -> tuple[str, MessageDefinition] | None:
         for name in wanted:
             if (found := self.sections.get(name)) is not None:
                 return name, found

@@ -134,7 +134,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class MessageDefinition:
     """The definition of one type, without the types that it uses.
 
     name  ``pkg/Type``
@@ -152,7 +152,7 @@ class Message:
         return package_of(self.name)
 
 
-def parse_message(text: str, name: str) -> Message:
+def parse_message(text: str, name: str) -> MessageDefinition:
     """Return the message of one definition text; *name*: its type.
 
     Words may be separated by blanks or tabs, lines may end with CR. Raises DefinitionError with the line number.
@@ -177,7 +177,7 @@ def parse_message(text: str, name: str) -> Message:
         if len(fields) + len(constants) > MAX_LEAVES:
             raise DefinitionError(f"{name[:80]} has more than {MAX_LEAVES} fields and constants")
     _check_distinct([f.name for f in fields], name)
-    return Message(name, text, tuple(fields), tuple(constants))
+    return MessageDefinition(name, text, tuple(fields), tuple(constants))
 
 
 def _bad(what: str, text: str) -> NoReturn:
@@ -248,27 +248,27 @@ RULE = "=" * 80
 _HEAD = re.compile(r"^={20,}[ \t]*\r?\nMSG:([^\n]*)\n?", re.MULTILINE)
 
 
-class Section(NamedTuple):
+class DefinitionText(NamedTuple):
     """A definition text and its type name."""
 
     name: str
     text: str
 
 
-def split_text(text: str, name: str) -> list[Section]:
+def split_text(text: str, name: str) -> list[DefinitionText]:
     """Return the definitions in *text*, that of *name* first, each verbatim."""
     found = []
     pos = 0
     name = short_name(name)
     for head in _HEAD.finditer(text):
         # The line feed before a separator belongs to it.
-        found.append(Section(name, text[pos : max(pos, head.start() - 1)]))
+        found.append(DefinitionText(name, text[pos : max(pos, head.start() - 1)]))
         name, pos = short_name(head[1].strip())[:MAX_NAME], head.end()
-    found.append(Section(name, text[pos:]))
+    found.append(DefinitionText(name, text[pos:]))
     return found
 
 
-def join_text(sections: Iterable[Section]) -> str:
+def join_text(sections: Iterable[DefinitionText]) -> str:
     """Return the concatenated text of *sections*, the first one without a heading."""
     first, *others = sections
     return "\n".join([first.text, *(f"{RULE}\nMSG: {name}\n{text}" for name, text in others)])
@@ -277,7 +277,9 @@ def join_text(sections: Iterable[Section]) -> str:
 HEADER = "std_msgs/Header"
 
 
-def respelled(message: Message, uses: Mapping[str, str], names: Mapping[str, str], package: str = "") -> str:
+def respelled(
+    message: MessageDefinition, uses: Mapping[str, str], names: Mapping[str, str], package: str = ""
+) -> str:
     """Return the text of *message*, whose types are named so that the rules of other parsers find them.
 
     uses     names of the messages that its field types mean, by type as written

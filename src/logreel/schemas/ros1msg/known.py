@@ -24,8 +24,8 @@ from logreel.errors import DefinitionError, LogError
 from logreel.schemas import catalogue as data_folder
 from logreel.schemas.ros1msg.definition import Definition, link
 from logreel.schemas.ros1msg.grammar import (
-    Message,
-    Section,
+    DefinitionText,
+    MessageDefinition,
     is_type,
     join_text,
     package_of,
@@ -59,7 +59,7 @@ class Known:
     _uses: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @cached_property
-    def message(self) -> Message:
+    def message(self) -> MessageDefinition:
         """The message without the types that it uses; raises DefinitionError if it is invalid."""
         return parse_message(split_text(self._text, self.name)[0].text, self.name)
 
@@ -116,7 +116,7 @@ def latest(name: str) -> Known | None:
     return next(iter(find(name)), None)
 
 
-def message(name: str) -> Message | None:
+def message(name: str) -> MessageDefinition | None:
     """Return the current message of exactly this type, or None; raise DefinitionError if it is invalid."""
     one = next(iter(versions(name)), None)
     return one.message if one is not None else None
@@ -144,8 +144,8 @@ def renamed(found: Definition, name: str) -> Definition:
         return found
     same = {one: one for one in found.messages}
     text = respelled(found.root, found.uses[found.name], same, package_of(name))
-    rest = [Section(one, m.text) for one, m in found.messages.items() if one != found.name]
-    sections = _parsed(split_text(join_text([Section(name, text), *rest]), name))
+    rest = [DefinitionText(one, m.text) for one, m in found.messages.items() if one != found.name]
+    sections = _parsed(split_text(join_text([DefinitionText(name, text), *rest]), name))
     return link(name, sections, message, closed=True)
 
 
@@ -169,8 +169,8 @@ def _of_file(path: Path, changed: int, name: str, md5: str) -> Known:
     return Known(name, md5, notes.get("source", ""), path, text)
 
 
-def _parsed(sections: list[Section]) -> dict[str, Message]:
-    found: dict[str, Message] = {}
+def _parsed(sections: list[DefinitionText]) -> dict[str, MessageDefinition]:
+    found: dict[str, MessageDefinition] = {}
     for name, text in sections:
         if name not in found:
             found[name] = parse_message(text, name)

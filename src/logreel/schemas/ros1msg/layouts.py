@@ -12,9 +12,9 @@ from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Rest, Scalar, S
 from logreel.schemas.ros1msg.definition import Definition
 from logreel.schemas.ros1msg.grammar import (
     HEADER,
+    DefinitionText,
     FieldLine,
-    Message,
-    Section,
+    MessageDefinition,
     is_name,
     join_text,
     respelled,
@@ -100,27 +100,27 @@ def definition_from_layout(layout: Layout, name: str) -> str:
     DefinitionError for invalid field names and for arrays of arrays.
     """
     root = layout.root if isinstance(layout.root, Struct) else Struct((Field("records", layout.root),))
-    sections: list[Section] = []
+    sections: list[DefinitionText] = []
     _add(root, name, sections)
     return join_text(sections)
 
 
-def _add(node: Struct, name: str, sections: list[Section]) -> None:
+def _add(node: Struct, name: str, sections: list[DefinitionText]) -> None:
     place = len(sections)
-    sections.append(Section(name, ""))
+    sections.append(DefinitionText(name, ""))
     lines = list(_lines(node, name, sections))
     # An empty text would say that the definition is not known.
-    sections[place] = Section(name, "".join(f"{line}\n" for line in lines or ["# no fields"]))
+    sections[place] = DefinitionText(name, "".join(f"{line}\n" for line in lines or ["# no fields"]))
 
 
-def _lines(node: Struct, name: str, sections: list[Section]) -> Iterator[str]:
+def _lines(node: Struct, name: str, sections: list[DefinitionText]) -> Iterator[str]:
     for f in node.visible():
         if not is_name(f.name):
             raise DefinitionError(f"{f.name!r:.60} cannot be a field of ROS 1: letters, digits and _ only")
         yield f"{_type(f.node, f'{name}{_camel(f.name)}', sections)} {f.name}"
 
 
-def _type(node: Node, name: str, sections: list[Section]) -> str:
+def _type(node: Node, name: str, sections: list[DefinitionText]) -> str:
     match node:
         case Scalar(type=t):
             return "int8" if t == "char" else t
@@ -165,7 +165,9 @@ def portable(text: str, name: str) -> str:
     for one, message in found.messages.items():
         sections.setdefault(names[one], respelled(message, found.uses[one], names))
     same = all(names[one] == one and sections[one] == m.text for one, m in found.messages.items())
-    return text if same and not found.borrowed else join_text(Section(*item) for item in sections.items())
+    return (
+        text if same and not found.borrowed else join_text(DefinitionText(*item) for item in sections.items())
+    )
 
 
 def _names(found: Definition) -> Mapping[str, str]:
@@ -178,5 +180,5 @@ def _names(found: Definition) -> Mapping[str, str]:
     return names
 
 
-def _is_header(message: Message) -> bool:
+def _is_header(message: MessageDefinition) -> bool:
     return tuple((f.spelled, f.name) for f in message.fields) == _HEADER_FIELDS

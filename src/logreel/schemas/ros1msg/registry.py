@@ -13,8 +13,8 @@ from logreel.schemas.ros1msg.definition import Definition, link
 from logreel.schemas.ros1msg.grammar import (
     MAX_NAME,
     MAX_TEXT,
-    Message,
-    Section,
+    DefinitionText,
+    MessageDefinition,
     is_type,
     parse_message,
     short_name,
@@ -26,17 +26,17 @@ from logreel.schemas.ros1msg.grammar import (
 _OTHERS = {".binpb", ".desc", ".pb", ".protoset", ".xml"}
 
 
-class Bundle(Mapping[str, Message]):
+class Bundle(Mapping[str, MessageDefinition]):
     """Definitions by name that look up types in each other before others; each is parsed when it is first needed."""
 
-    def __init__(self, sections: Iterable[Section]) -> None:
+    def __init__(self, sections: Iterable[DefinitionText]) -> None:
         self._texts: dict[str, str] = {}
         for name, text in sections:
             # Of a repeated definition the first one is used.
             self._texts.setdefault(name, text)
-        self._parsed: dict[str, Message] = {}
+        self._parsed: dict[str, MessageDefinition] = {}
 
-    def __getitem__(self, name: str) -> Message:
+    def __getitem__(self, name: str) -> MessageDefinition:
         if name not in self._parsed:
             self._parsed[name] = parse_message(self._texts[name], name)
         return self._parsed[name]
@@ -55,7 +55,7 @@ class Bundle(Mapping[str, Message]):
     __hash__ = object.__hash__
 
 
-class Registry:
+class DefinitionRegistry:
     """Definitions by type and checksum; the latest additions come first, known definitions last.
 
     known  False: without the definitions that logreel ships and those in the user's folder
@@ -67,7 +67,7 @@ class Registry:
         self._linked: dict[tuple[str, Bundle], Definition] = {}
 
     @classmethod
-    def of(cls, paths: Iterable[Path]) -> Registry:
+    def of(cls, paths: Iterable[Path]) -> DefinitionRegistry:
         """Return a registry with the definitions at *paths*, before the known ones.
 
         Descriptors and calibrations of other formats, and folders that contain only such files, are skipped. Raises the
@@ -92,7 +92,7 @@ class Registry:
         added = {name for bundle in self._bundles for name in bundle}
         return sorted(added | known.names() if self._with_known else added)
 
-    def message(self, name: str) -> Message | None:
+    def message(self, name: str) -> MessageDefinition | None:
         """Return the latest message of type *name*, None if unknown; raise DefinitionError if it is invalid."""
         for n in spellings(name):
             for bundle in self._bundles:
@@ -170,7 +170,7 @@ def _is_of_others(path: Path) -> bool:
     return any(file.suffix in _OTHERS for file in path.rglob("*")) and not any(path.rglob("*.msg"))
 
 
-def _read(file: Path) -> list[Section]:
+def _read(file: Path) -> list[DefinitionText]:
     folder = file.parent.parent if file.parent.name == "msg" else file.parent
     name = f"{folder.name}/{file.stem}"
     if not is_type(name):
@@ -181,16 +181,16 @@ def _read(file: Path) -> list[Section]:
 
 
 @lru_cache(maxsize=1)
-def standard() -> Registry:
-    """Return the shared registry of known definitions; add definitions to a new ``Registry()`` instead."""
-    return Registry()
+def standard() -> DefinitionRegistry:
+    """Return the shared registry of known definitions; add definitions to a new ``DefinitionRegistry()`` instead."""
+    return DefinitionRegistry()
 
 
 #: Checksum of a message without fields.
 MD5_EMPTY = "d41d8cd98f00b204e9800998ecf8427e"
 
 
-def parse(text: str, name: str, registry: Registry | None = None) -> Definition:
+def parse(text: str, name: str, registry: DefinitionRegistry | None = None) -> Definition:
     """Return the Definition of type *name* from its concatenated text; raise DefinitionError.
 
     registry  used for types that the text does not define; None: the standard messages
@@ -207,7 +207,9 @@ def parse(text: str, name: str, registry: Registry | None = None) -> Definition:
     return link(short_name(name), Bundle(split_text(text, name)), find, closed=True)
 
 
-def define(name: str, text: str = "", md5: str = "*", registry: Registry | None = None) -> Definition:
+def define(
+    name: str, text: str = "", md5: str = "*", registry: DefinitionRegistry | None = None
+) -> Definition:
     """Return the Definition of a channel: from its *text*, or from *registry* if the text is empty.
 
     md5  version of the type; ``*`` or empty: any
@@ -227,7 +229,7 @@ def define(name: str, text: str = "", md5: str = "*", registry: Registry | None 
     raise DefinitionError(f"the log carries no definition of {name[:80]}, and none is known{versions}")
 
 
-def as_read(name: str, text: str, md5: str, registry: Registry) -> tuple[str, str]:
+def as_read(name: str, text: str, md5: str, registry: DefinitionRegistry) -> tuple[str, str]:
     """Return the concatenated text by which messages of type *name* are read, and its checksum if that is unknown.
 
     text, md5  as in the log; returned unchanged if the text is complete or cannot be used
@@ -242,6 +244,6 @@ def as_read(name: str, text: str, md5: str, registry: Registry) -> tuple[str, st
     ) else found.md5
 
 
-def full_text(name: str, registry: Registry | None = None, md5: str = "*") -> str:
+def full_text(name: str, registry: DefinitionRegistry | None = None, md5: str = "*") -> str:
     """Return the concatenated text of the type *name*, as publishers send it; raise DefinitionError if unknown."""
     return define(name, "", md5, registry).text

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from logreel.schemas.ros2msg.cdr import FieldLine, Message, layout, parse
+from logreel.schemas.ros2msg.cdr import Ros2Definition, Ros2Field, layout, parse
 
-__all__ = ["FieldLine", "Message", "layout", "parse"]
+__all__ = ["Ros2Definition", "Ros2Field", "layout", "parse"]

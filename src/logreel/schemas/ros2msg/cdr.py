@@ -53,7 +53,7 @@ _LINE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class FieldLine:
+class Ros2Field:
     """A field of a definition; bounds, which do not change the bytes of messages, are left out.
 
     type   a built-in type, or ``pkg/Type``
@@ -68,14 +68,14 @@ class FieldLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class Ros2Definition:
     """The definition of one type; *name*: ``pkg/Type``."""
 
     name: str
-    fields: tuple[FieldLine, ...]
+    fields: tuple[Ros2Field, ...]
 
 
-def parse(text: str, name: str) -> Mapping[str, Message]:
+def parse(text: str, name: str) -> Mapping[str, Ros2Definition]:
     """Return the messages in a concatenated definition by name, that of *name* first.
 
     Raises DefinitionError with the line number.
@@ -84,15 +84,15 @@ def parse(text: str, name: str) -> Mapping[str, Message]:
         raise DefinitionError(
             f"{name[:80]}: a definition of {len(text)} characters; at most {MAX_TEXT} are read"
         )
-    found: dict[str, Message] = {}
+    found: dict[str, Ros2Definition] = {}
     for section in split_text(text, name):
         if section.name not in found:
             found[section.name] = _message(section.text, section.name)
     return found
 
 
-def _message(text: str, name: str) -> Message:
-    package, fields = name.rpartition("/")[0], list[FieldLine]()
+def _message(text: str, name: str) -> Ros2Definition:
+    package, fields = name.rpartition("/")[0], list[Ros2Field]()
     for number, line in enumerate(text.splitlines(), 1):
         # "#" may be part of a text default; what follows the name does not matter here.
         code = line.partition("#")[0].strip()
@@ -110,14 +110,14 @@ def _message(text: str, name: str) -> Message:
             kind = short_name(kind if "/" in kind else f"{package}/{kind}")
         fixed = bool(found["array"] and found["count"] and not found["most"])
         fields.append(
-            FieldLine(kind, found["name"], bool(found["array"]), int(found["count"]) if fixed else None)
+            Ros2Field(kind, found["name"], bool(found["array"]), int(found["count"]) if fixed else None)
         )
         if len(fields) > MAX_LEAVES:
             raise DefinitionError(f"{name[:80]} has more than {MAX_LEAVES} fields")
     names = [f.name for f in fields]
     if len(set(names)) < len(names):
         raise DefinitionError(f"{name[:80]} has two fields of one name")
-    return Message(name, tuple(fields))
+    return Ros2Definition(name, tuple(fields))
 
 
 #: Plain CDR, little-endian; the next two bytes are options.
@@ -162,7 +162,7 @@ def layout(name: str, text: str) -> Layout:
 
 
 class _Maker:
-    def __init__(self, messages: Mapping[str, Message]) -> None:
+    def __init__(self, messages: Mapping[str, Ros2Definition]) -> None:
         self.messages = messages
         self.made: dict[tuple[str, State], tuple[Struct, State]] = {}
         self.sizes: dict[int, Measure] = {}
@@ -190,7 +190,7 @@ class _Maker:
         self.made[name, begin] = Struct(tuple(out)), state
         return self.made[name, begin]
 
-    def field(self, f: FieldLine, state: State, out: list[Field], depth: int) -> State:
+    def field(self, f: Ros2Field, state: State, out: list[Field], depth: int) -> State:
         """Add a field to *out*, after its alignment; return the state of its end."""
         if f.type == "wstring":
             raise DefinitionError(f"{f.name} is wide text, which is encoded in several ways")
@@ -217,7 +217,7 @@ class _Maker:
                 return FixedArray(item, count), end
         return FixedArray(item, count), end
 
-    def sequence(self, f: FieldLine, state: State, depth: int) -> tuple[Node, State]:
+    def sequence(self, f: Ros2Field, state: State, depth: int) -> tuple[Node, State]:
         """Return the Node of a counted array whose count ends at *state*, and the state of its end."""
         if f.type == "string":
             return Sequence(TEXT), NOTHING
