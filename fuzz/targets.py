@@ -207,7 +207,7 @@ def _log_seeds(name: str) -> Iterator[bytes]:
     out = io.BytesIO()
     with suppress(*DOCUMENTED):
         from logreel.layout.layout import Layout
-        from logreel.layout.nodes import Field, Scalar, String, Struct
+        from logreel.layout.nodes import (Field, Scalar, String, Struct)
 
         fields = (Field("n", Scalar("int64")), Field("x", Scalar("float64")), Field("s", String(4)))
         with logreel.create(out, format=name) as w:

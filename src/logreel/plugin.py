@@ -13,14 +13,12 @@ from logreel import errors as _errors
 
 #: Public names by module.
 _MODULES = {
-    "logreel.index.block_builder": "BlockBuilder",
-    "logreel.index.block_table": "Blocks Separate",
+    "logreel.index.block_table": "BlockBuilder Blocks Separate",
+    "logreel.index.channel_index": "ChannelRules ComputedValues FieldAt StoredValues SyntheticMessages",
+    "logreel.index.gather": "PayloadRange",
     "logreel.index.message_index": "MessageIndex",
-    "logreel.index.ranges": "PayloadRange",
-    "logreel.index.rules": "ChannelRules ComputedValues FieldAt StoredValues SyntheticMessages",
     "logreel.io.append_file": "Appender",
-    "logreel.io.chunks": "ChunkCache Chunks FILE SYNTHETIC",
-    "logreel.io.source": "Source",
+    "logreel.io.source": "ChunkCache Chunks FILE Source SYNTHETIC",
     "logreel.layout.arrow": "Decoded",
     "logreel.layout.layout": "Layout",
     "logreel.layout.nodes": (

@@ -15,7 +15,7 @@ import pytest
 
 import logreel
 from logreel.registry import index_cache
-from logreel.registry.open_logs import read_itself
+from logreel.registry.open import read_itself
 from support.builders.sidecars import forge
 from support.harness.cli_runner import Run
 from support.samples.ulog import builder

@@ -61,7 +61,7 @@ class Logs:
     def each(self) -> list[Names]:
         """What ``open`` takes for each log."""
         from logreel.errors import UsageError
-        from logreel.registry.log_files import expand
+        from logreel.registry.open import expand
 
         if self.anyway and not self.as_one:
             raise UsageError("--anyway insists on --as-one: add it, or leave --anyway out")
@@ -284,7 +284,7 @@ def _to_file(out: str | None, force: bool, sources: Iterable[str]) -> Iterator[N
     from logreel.cli.draw import say
     from logreel.io.atomic_file import STDIN, keep_sources
     from logreel.outputs.files import new_file
-    from logreel.registry.log_files import expand
+    from logreel.registry.open import expand
 
     keep_sources(out, [STDIN if name == "-" else name for name in expand(list(sources))])
     with new_file(out, force) as file:
@@ -361,7 +361,7 @@ def inputs_and_output(names: Sequence[str], option: str | None) -> tuple[list[st
     Raises UsageError for both or neither.
     """
     from logreel.errors import UsageError
-    from logreel.registry.log_files import matches
+    from logreel.registry.open import matches
 
     *logs, last = names
     if option is not None:
@@ -465,7 +465,6 @@ def print_each(
     The exit code is 0 if all logs could be opened, 3 if only some could, else that of the first error.
     """
     from logreel.cli import draw
-    from logreel.cli.exits import LOST
 
     printed = 0
 
@@ -480,7 +479,11 @@ def print_each(
         show(result)
 
     results, code = open_each(logs, look, print_result)
-    return results, LOST if code and results else code
+    if code and results:
+        from logreel.cli.exits import LOST
+
+        code = LOST
+    return results, code
 
 
 def answer_each(

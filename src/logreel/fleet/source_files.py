@@ -11,8 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from logreel.errors import LogError, UnknownFormatError, UsageError
-from logreel.io.remote.address import is_url
-from logreel.io.source import Source
+from logreel.io.source import Source, is_url
 from logreel.log.part_checks import natural_key
 from logreel.registry.index_cache import SUFFIX as INDEX_SUFFIX
 from logreel.registry.open import open_one_of_several

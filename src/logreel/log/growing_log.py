@@ -8,18 +8,18 @@ from contextlib import suppress
 from functools import cache, cached_property
 from threading import Event
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from logreel.errors import LogError, Problem, UsageError
 from logreel.io.source import Source
 from logreel.log.scan import Scan
 from logreel.log.shown import ForPeople
 from logreel.log.times import Time, interval_so_far
-from logreel.log.topic_match import listed
 
 if TYPE_CHECKING:
     from logreel.io.growing_file import GrowingFile, GrowingStream
     from logreel.log.growth import Choice, Growth, Position, Rescan
+    from logreel.log.read_ahead import ReadAhead
 
 #: Seconds between two looks at a file that does not grow.
 POLL = 0.01
@@ -27,6 +27,32 @@ POLL = 0.01
 BUSY = 0.5
 #: Cached properties of a Channel that follow from its Layout alone.
 _FROM_LAYOUT = ("layout", "_decoder", "time_label")
+
+
+T = TypeVar("T")
+
+
+class _CheckedProperty(cached_property[T]):
+    """A cached property of a Log, whose value is not kept if the file was truncated while it was read."""
+
+    def __get__(self, log: Any, owner: type[Any] | None = None) -> Any:
+        """Return the value; raises FileChangedError, also in place of an error that the change may have caused."""
+        if log is None:
+            return self
+        try:
+            value = super().__get__(log, owner)
+            log.check_unchanged()
+        except Exception:
+            log.__dict__.pop(self.attrname, None)
+            log.check_unchanged()
+            raise
+        return value
+
+
+if TYPE_CHECKING:
+    checked_property = cached_property
+else:
+    checked_property = _CheckedProperty
 
 
 class GrowingLog(ForPeople):
@@ -39,6 +65,8 @@ class GrowingLog(ForPeople):
     #: Set by the function that opens logs; None: the log cannot grow.
     rescan: Rescan | None = None
     _growth: Growth | None = None
+    #: Gathers columns; made when the first ones are read.
+    _ahead: ReadAhead | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -115,6 +143,7 @@ class GrowingLog(ForPeople):
         Raises UsageError for a *poll* that is not positive, and for times that cannot be read.
         """
         from logreel.log.growth import Position
+        from logreel.log.topic_match import listed
 
         changes = self.changes(poll=poll, stop=(stop := stop or Event()))
         wanted: Choice = topics if topics is None or callable(topics) else listed(topics)
@@ -191,7 +220,7 @@ class GrowingLog(ForPeople):
         old = log.__dict__.get("channels", {})
         for name in _cached_names(log.__class__):
             self.__dict__.pop(name, None)
-        log._read_ahead.clear()
+        self._ahead = None
         if log.source is not source:
             log.source.release()
         log.source, log.scan = source, scan

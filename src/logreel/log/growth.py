@@ -15,10 +15,9 @@ from logreel.errors import FileChangedError, LogError
 from logreel.index.block_table import Selection
 from logreel.index.message_index import MessageIndex
 from logreel.index.tail import BEGIN, Place, last_place, rows_after, select_rows
-from logreel.io.chunks import FILE
 from logreel.io.growing_file import Change, GrowingFile, GrowingStream
 from logreel.io.part_files import LaterParts
-from logreel.io.source import Source
+from logreel.io.source import FILE, Source
 from logreel.log.scan import Scan
 from logreel.log.topic_match import fitting
 

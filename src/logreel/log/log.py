@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Finding, LogError, NotFoundError, Problem, TopicError, UsageError
+from logreel.index.message_index import MessageIndex, message_at, rows_of
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import mapguard
 from logreel.layout.layout import Layout
-from logreel.log.channel_facts import Facts, units_of
-from logreel.log.growing_log import GrowingLog
-from logreel.log.read_ahead import ReadAhead, checked_property, message_at, rows_of
+from logreel.log.growing_log import GrowingLog, checked_property
 from logreel.log.scan import (
     NO_SERVICES,
     Attachment,
@@ -33,16 +32,14 @@ from logreel.log.scan import (
     Services,
     TextLine,
 )
-from logreel.log.schema import Schema
+from logreel.log.schema import Facts, Schema, units_of
 from logreel.log.times import Time, interval, mean_rate
-from logreel.log.topic_match import listed, match_topics
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.index.block_table import Selection
     from logreel.index.gather import Gathered, Want
-    from logreel.index.message_index import MessageIndex
     from logreel.log.scan import Actor
 
 
@@ -351,6 +348,7 @@ class Channel:
         Parameters and errors are those of ``to_arrow``, types of arrays those of ``ch[field]``.
         """
         from logreel.log.tables import TIME, numpy_columns
+        from logreel.log.topic_match import listed
 
         rows = self.log.index.rows_between(self.number, *interval(self.log, start, end))
         names = self.fields if fields is None else listed(fields)
@@ -483,7 +481,6 @@ class Log(GrowingLog, Mapping[str, Channel]):
         self.converted_from: str = scan.converted_from or format
         self.encryption: str = scan.encryption
         self._noted = Noted()
-        self._read_ahead = ReadAhead(lambda: {ch.number: ch for ch in self.channels.values()})
 
     @property
     def index(self) -> MessageIndex:
@@ -531,7 +528,11 @@ class Log(GrowingLog, Mapping[str, Channel]):
 
     def gather(self, want: Want) -> Gathered:
         """Return the columns of a whole channel, see ``ReadAhead``."""
-        return self._read_ahead.gather(want)
+        if (ahead := self._ahead) is None:
+            from logreel.log.read_ahead import ReadAhead
+
+            ahead = self._ahead = ReadAhead(lambda: {ch.number: ch for ch in self.channels.values()})
+        return ahead.gather(want)
 
     @cached_property
     def channels(self) -> Mapping[str, Channel]:
@@ -699,6 +700,8 @@ class Log(GrowingLog, Mapping[str, Channel]):
 
         Raises TopicError for what selects no channel, UsageError for an invalid expression.
         """
+        from logreel.log.topic_match import match_topics
+
         return [self.channels[name] for name in match_topics(self.channels, topics, self.name)]
 
     def messages(
@@ -786,7 +789,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
     def close(self) -> None:
         """Close the log. Messages, tables and arrays read before stay valid; reading more raises LogError."""
         self.closed = True
-        self._read_ahead.clear()
+        self._ahead = None
         if self._growth is not None:
             self._growth.close()
 

@@ -13,13 +13,12 @@ from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
-from logreel.log.brief import Brief
-from logreel.log.schema import Schema
+from logreel.log.schema import Brief, Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.index.ranges import PayloadRange
+    from logreel.index.gather import PayloadRange
     from logreel.layout.arrow import Decoded
 
 

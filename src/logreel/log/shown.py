@@ -8,8 +8,7 @@ from html import escape
 from typing import Any, NamedTuple, Protocol
 
 from logreel.errors import LogError
-from logreel.log.brief import Brief
-from logreel.log.schema import Schema
+from logreel.log.schema import Brief, Schema
 from logreel.log.times import duration_text
 
 

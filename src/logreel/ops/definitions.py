@@ -19,8 +19,7 @@ from logreel.errors import DefinitionError, LogError, NotFoundError, UsageError
 from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Log
 from logreel.registry.open import open_log
-from logreel.registry.plugins import resolve
-from logreel.registry.registry import formats
+from logreel.registry.registry import formats, resolve
 from logreel.schemas import catalogue as data_folder
 from logreel.schemas.catalogue import Catalogue, Entry, NewEntry
 

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from logreel.registry.plugins import Registry, resolve
+from logreel.registry.registry import Registry, resolve
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from logreel.io.arrays import I64
-from logreel.io.chunks import Buffer
-from logreel.io.source import Source
-from logreel.log.joined_log import channel_key, free_name
+from logreel.io.source import Buffer, Source
 from logreel.log.scan import Saved, Scan
+from logreel.log.schema import channel_key, free_name
 
 if TYPE_CHECKING:
     from logreel.layout.layout import Layout

@@ -35,14 +35,10 @@ from numpy.typing import NDArray
 from logreel._version import __version__
 from logreel.errors import LogError
 from logreel.io.arrays import aligned
-from logreel.io.atomic_file import sync_folder
-from logreel.io.map_guard import MapGuard
-from logreel.io.open_source import open_source
-from logreel.io.source import Source
-from logreel.io.trusted_file import PieceDigests, digests_of, is_trusted_folder, open_trusted, piece_bytes
+from logreel.io.source import MapGuard, Source
 from logreel.log.scan import Saved, Scan
 from logreel.registry.format import Format
-from logreel.registry.registry import find_format
+from logreel.registry.registry import find_format, open_source
 
 MAGIC = b"LOGREELX"
 SUFFIX = ".logreel-index"
@@ -84,7 +80,13 @@ def load(source: Source, fmt: Format) -> Scan | None:
     like = None
     with contextlib.suppress(OSError):
         like = os.stat(source.path) if source.path is not None else None
-    for place in _candidates(source):
+    places = [place for place in _candidates(source) if os.path.exists(place)]
+    if not places:
+        return None
+    # Most logs have no index.
+    from logreel.io.trusted_file import open_trusted
+
+    for place in places:
         file = open_trusted(place, like)
         if file is None:
             continue
@@ -141,6 +143,8 @@ def _read(file: BufferedReader, source: Source, fmt: Format) -> Saved | None:
         return None
     data, base = data[base - 16 - length :], 0
     end = len(data) - _CHECK
+    from logreel.io.trusted_file import PieceDigests, piece_bytes
+
     digests = head["digests"]
     if len(digests) != -(-source.size // piece_bytes(source.size)) or not all(
         type(n) is int for n in digests
@@ -190,6 +194,8 @@ def _aligned(n: int) -> int:
 
 
 def _pieces(source: Source, fmt: Format, saved: Saved) -> Iterator[Any]:
+    from logreel.io.trusted_file import digests_of
+
     table, offset = {}, 0
     arrays = {name: np.ascontiguousarray(a) for name, a in saved.arrays.items()}
     for name, a in arrays.items():
@@ -232,6 +238,8 @@ def _write(place: Path, source: Source, fmt: Format, saved: Saved, sync: bool = 
         source.check()
         name.replace(place)
         if sync:
+            from logreel.io.atomic_file import sync_folder
+
             sync_folder(place.parent)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -250,6 +258,8 @@ def keep(source: Source, fmt: Format, scan: Scan) -> Scan:
     if scan.encryption:
         # An index has topics, definitions and times.
         return scan
+    from logreel.io.trusted_file import is_trusted_folder
+
     with contextlib.suppress(OSError, LogError):
         make_cache(folder)
         if not is_trusted_folder(folder):
@@ -285,6 +295,8 @@ def write(path: str, *, beside: bool = True, out: Path | None = None) -> Path:
 
     Raises LogError if the format has no index to save or no cache folder exists, OSError if writing fails.
     """
+    from logreel.io.trusted_file import is_trusted_folder
+
     source = open_source(path)
     if source.path is None:
         raise LogError("only a log in a regular file can have an index", path=source.name)

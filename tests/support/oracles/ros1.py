@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 
 from logreel.index.block_table import Blocks
+from logreel.index.channel_index import ChannelRules, FieldAt
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import ChannelRules, FieldAt
-from logreel.io.chunks import FILE, Chunks
-from logreel.io.source import Source
+from logreel.io.source import FILE, Chunks, Source
 from logreel.layout import nodes
 from logreel.layout.layout import Layout
 from logreel.lenses import text_lines

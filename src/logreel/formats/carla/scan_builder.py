@@ -34,8 +34,8 @@ from logreel.formats.carla.records import (
     read_header,
     vectors_are_wide,
 )
+from logreel.index.gather import places
 from logreel.index.message_index import MessageIndex
-from logreel.index.ranges import places
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.walker import extent, measuring
@@ -73,7 +73,7 @@ class ReleaseEvidence:
         """Yield payload offset and size of the first packets of a kind that have records."""
         if packet_kind not in self.channels:
             return
-        from logreel.index.ranges import places
+        from logreel.index.gather import places
 
         channel = self.channels[packet_kind]
         first_rows = slice(0, min(_PROBES, int(self.index.counts[channel])))

@@ -40,7 +40,7 @@ from logreel.formats.ulog.records import (
 )
 from logreel.formats.ulog.schema_maker import UNFIT, UlogSchemaMaker, base_name, free_name
 from logreel.index.block_table import TIME_MAX
-from logreel.index.rules import FieldAt
+from logreel.index.channel_index import FieldAt
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout

@@ -29,7 +29,7 @@ from logreel.ops.rewrite.parts import Part, whole_log
 from logreel.ops.rewrite.streams import Batch
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions
 from logreel.ops.selection import keywords
-from logreel.registry.open_logs import as_log_to_copy, as_open_log
+from logreel.registry.open import as_log_to_copy, as_open_log
 from logreel.write.payloads import Payloads
 
 if TYPE_CHECKING:

@@ -29,9 +29,8 @@ from logreel.errors import (
 )
 from logreel.index.gather import gather_times
 from logreel.io.append_file import Appender
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, ahead
 from logreel.io.output_stream import OutputStream
-from logreel.io.parallel import ahead
 from logreel.io.source import Source
 from logreel.io.two_pass import PIECE, DryRun, send
 from logreel.layout.layout import Layout
