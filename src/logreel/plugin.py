@@ -33,9 +33,8 @@ _MODULES = {
     "logreel.lenses.text": "Text",
     "logreel.log.log": "Channel Log Message",
     "logreel.log.scan": (
-        "Actor Attachment Change ChannelInfo Growing Parameter PayloadDecoder Saved Scan Segment TextLine"
+        "Actor Attachment Change ChannelInfo Growing Parameter PayloadDecoder Saved Scan Schema Segment TextLine"
     ),
-    "logreel.log.schema": "Schema",
     "logreel.outputs.job": "Job",
     "logreel.outputs.registry": "Output Shape",
     "logreel.registry.commands": "Answer Command Content Example Option Playback",

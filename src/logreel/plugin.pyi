@@ -73,9 +73,9 @@ from logreel.log.scan import Parameter as Parameter
 from logreel.log.scan import PayloadDecoder as PayloadDecoder
 from logreel.log.scan import Saved as Saved
 from logreel.log.scan import Scan as Scan
+from logreel.log.scan import Schema as Schema
 from logreel.log.scan import Segment as Segment
 from logreel.log.scan import TextLine as TextLine
-from logreel.log.schema import Schema as Schema
 from logreel.outputs.job import Job as Job
 from logreel.outputs.registry import Output as Output
 from logreel.outputs.registry import Shape as Shape

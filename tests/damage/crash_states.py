@@ -272,7 +272,7 @@ def judge_sidecar(
         return "the log has changed"
     if content.found(logreel.open(path)) != due:
         return "with the sidecar there are other messages"
-    if is_done and not Path(f"{path}{index_cache.SUFFIX}").exists():
+    if is_done and not Path(f"{path}{index_cache.INDEX_SUFFIX}").exists():
         return "the sidecar is missing"
     return ""
 

@@ -156,5 +156,5 @@ def test_changed_values_of_sound_records_are_told_by_the_index(rotten: Path, run
         _ = log["vehicle_attitude"]["q"]
         assert {problem.code for problem in log.problems} == {"changed"}
     assert run("cat", path, "-t", "vehicle_attitude").code == 3
-    path.with_name(path.name + index_cache.SUFFIX).unlink()
+    path.with_name(path.name + index_cache.INDEX_SUFFIX).unlink()
     assert run("cat", path, "-t", "vehicle_attitude").code == 0

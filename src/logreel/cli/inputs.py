@@ -240,9 +240,7 @@ def text_output(verb: Verb) -> Verb:
         try:
             with _to_file(out, force, options.logs_among(values)):
                 code = verb(*args, **values)
-                from logreel.cli.exits import FOUND, LOST
-
-                if code not in (0, LOST, FOUND):
+                if code and not _has_output(code):
                     raise _NoOutput
         except _NoOutput:
             pass
@@ -578,6 +576,12 @@ def write_each(
         return each_log(logs, write_one, False)
 
 
+def _has_output(code: int) -> bool:
+    from logreel.cli.exits import FOUND, LOST
+
+    return code in (LOST, FOUND)
+
+
 def open_each(
     logs: Logs,
     look: Callable[[Names], Opened],
@@ -590,7 +594,6 @@ def open_each(
     Errors of *look* are reported on stderr; those of *use* and of outputs, such as a full disk, are no fault of one log
     and end all. Logs that look like parts of one recording are named on stderr at the end.
     """
-    from logreel.cli.exits import report
     from logreel.errors import LogError, UsageError
 
     results: list[Opened] = []
@@ -608,6 +611,8 @@ def open_each(
             if text in said and isinstance(error, UsageError):
                 continue
             said.add(text)
+            from logreel.cli.exits import report
+
             context = click.get_current_context(silent=True)
             words = () if context is None else context.find_root().obj or ()
             failed = report(error, words, context)

@@ -30,7 +30,7 @@ from logreel.io.arrays import check_arrow_threads
 from logreel.io.atomic_file import sync_folder
 from logreel.io.locking import lock
 from logreel.io.source import is_url
-from logreel.log.schema import Brief
+from logreel.log.scan import Brief
 
 if TYPE_CHECKING:
     import pyarrow as pa

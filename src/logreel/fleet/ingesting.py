@@ -40,7 +40,7 @@ from logreel.fleet.source_files import (
 from logreel.fleet.upkeep import remove_manifests, settle
 from logreel.io.atomic_file import sync_folder
 from logreel.io.source import is_url
-from logreel.log.schema import Brief
+from logreel.log.scan import Brief
 from logreel.ops.selection import keywords
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from logreel.index.channel_index import TIMES_AT_ONCE
 from logreel.index.gather import Rows
 from logreel.io.arrays import I64
 from logreel.io.source import is_url
-from logreel.log.schema import Brief
+from logreel.log.scan import Brief
 from logreel.log.times import stored_times, time_ns
 from logreel.log.topic_match import check_pattern, listed
 from logreel.ops.selection import keywords

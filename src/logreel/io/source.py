@@ -65,7 +65,7 @@ class MapGuard:
         self._losses = mapguard.losses()
         self._head, self._tail = self._ends(data) if path is not None else (b"", b"")
         self._error: FileChangedError | None = None
-        self._serial = next_serial()
+        self.serial = next_serial()
         _alive.add(self)
 
     def _stat(self) -> os.stat_result | None:
@@ -157,8 +157,8 @@ def changed_files(since: int = 0) -> list[FileChangedError]:
 
     since  what ``next_serial`` returned; files mapped before are left out
     """
-    guards = [one for one in list(_alive) if one._serial >= since]
-    return [found for one in guards if (found := one.error()) is not None]
+    guards = [guard for guard in list(_alive) if guard.serial >= since]
+    return [error for guard in guards if (error := guard.error()) is not None]
 
 
 def mapping_of(buffer: object) -> mmap.mmap | None:

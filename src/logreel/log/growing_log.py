@@ -68,6 +68,13 @@ class GrowingLog(ForPeople):
     #: Gathers columns; made when the first ones are read.
     _ahead: ReadAhead | None = None
 
+    def close(self) -> None:
+        """Close the log. Messages, tables and arrays read before stay valid; reading more raises LogError."""
+        self.closed = True
+        self._ahead = None
+        if self._growth is not None:
+            self._growth.close()
+
     @property
     def is_complete(self) -> bool:
         """Whether the log cannot grow: its writer gave the file its final name, its stream ended, or it is no file."""
@@ -104,10 +111,10 @@ class GrowingLog(ForPeople):
 
             file = GrowingFile(self.source.path, self.source.guard)
             file.adopt(self.source)
-            self._watch(file, self.rescan)
+            self.watch(file, self.rescan)
         return self._growth
 
-    def _watch(self, file: GrowingFile | GrowingStream, rescan: Rescan) -> None:
+    def watch(self, file: GrowingFile | GrowingStream, rescan: Rescan) -> None:
         """Let ``refresh`` read from an open file; called by the function that opens the log."""
         from logreel.log.growth import Growth
 
@@ -205,16 +212,16 @@ class GrowingLog(ForPeople):
         """Return what is not the same after a change that readers see."""
         return id(self.scan), self.replacements
 
-    def _withdraw(self, problems: Collection[Problem]) -> None:
+    def withdraw(self, problems: Collection[Problem]) -> None:
         """Remove Problems that ``note`` added, for readers that read the same messages again when all are there."""
         self.scan.problems[:] = [problem for problem in self.scan.problems if problem not in problems]
 
-    def _at_present(self) -> Any:
+    def at_present(self) -> Any:
         """Return another Log of what this one has now; it does not grow."""
         log: Any = self
         return log.derive()
 
-    def _adopt(self, source: Source, format: str, scan: Scan) -> None:
+    def adopt(self, source: Source, format: str, scan: Scan) -> None:
         """Replace the content of the log by that of *scan*; Channels of the same topics stay the same objects."""
         log: Any = self
         old = log.__dict__.get("channels", {})
@@ -233,10 +240,10 @@ class GrowingLog(ForPeople):
 
 
 @cache
-def _cached_names(kind: type) -> tuple[str, ...]:
+def _cached_names(log_class: type) -> tuple[str, ...]:
     """Return the names of the cached properties of a class."""
     return tuple(
-        n for base in kind.__mro__ for n, value in vars(base).items() if isinstance(value, cached_property)
+        name for name in dir(log_class) if isinstance(getattr(log_class, name, None), cached_property)
     )
 
 

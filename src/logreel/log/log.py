@@ -24,15 +24,17 @@ from logreel.log.scan import (
     NO_SERVICES,
     Attachment,
     ChannelInfo,
+    Facts,
     Noted,
     Parameter,
     PayloadDecoder,
     Scan,
+    Schema,
     Segment,
     Services,
     TextLine,
+    units_of,
 )
-from logreel.log.schema import Facts, Schema, units_of
 from logreel.log.times import Time, interval, mean_rate
 
 if TYPE_CHECKING:
@@ -242,8 +244,8 @@ class Channel:
         row = int(key) + len(self) if key < 0 else int(key)
         if not 0 <= row < len(self):
             raise IndexError(f"{self.topic} has {len(self)} messages, so there is none at {key}")
-        found = message_at(self.log.index, self.number, self, row)
-        return self._messages_at(np.array([row], np.int64))[0] if found is None else Message._make(found)
+        values = message_at(self.log.index, self.number, self, row)
+        return self._messages_at(np.array([row], np.int64))[0] if values is None else Message(*values)
 
     def _messages_at(self, rows: I64) -> list[Message]:
         """Return the messages with these row numbers, which ascend or descend."""
@@ -785,13 +787,6 @@ class Log(GrowingLog, Mapping[str, Channel]):
         """Read the whole file and return what opening it does not check, such as wrong checksums."""
         with self.source.checked():
             return tuple(self.scan.verify())
-
-    def close(self) -> None:
-        """Close the log. Messages, tables and arrays read before stay valid; reading more raises LogError."""
-        self.closed = True
-        self._ahead = None
-        if self._growth is not None:
-            self._growth.close()
 
     def __enter__(self) -> Self:
         return self

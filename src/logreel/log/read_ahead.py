@@ -10,8 +10,7 @@ from logreel.errors import LogError, Problem
 from logreel.index.gather import Gathered, Want, gather
 from logreel.index.message_index import MessageIndex
 from logreel.layout.layout import Layout
-from logreel.log.scan import PayloadDecoder
-from logreel.log.schema import Schema
+from logreel.log.scan import PayloadDecoder, Schema
 
 
 class LogContext(Protocol):

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from logreel.io.arrays import I64
 from logreel.io.source import Buffer, Source
-from logreel.log.scan import Saved, Scan
-from logreel.log.schema import channel_key, free_name
+from logreel.log.scan import Saved, Scan, channel_key, free_name
 
 if TYPE_CHECKING:
     from logreel.layout.layout import Layout
     from logreel.log.log import Log
-    from logreel.log.scan import Growing
-    from logreel.log.schema import Schema
+    from logreel.log.scan import Growing, Schema
 
 
 @dataclass(frozen=True, repr=False)

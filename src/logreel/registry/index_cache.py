@@ -38,12 +38,9 @@ from logreel.io.arrays import aligned
 from logreel.io.source import MapGuard, Source
 from logreel.log.scan import Saved, Scan
 from logreel.registry.format import Format
-from logreel.registry.registry import find_format, open_source
+from logreel.registry.registry import INDEX_SUFFIX, find_format, is_worth_an_index, open_source
 
 MAGIC = b"LOGREELX"
-SUFFIX = ".logreel-index"
-#: Smaller logs are not cached: scanning them takes no noticeable time.
-WORTH_BYTES = 64 << 20
 #: Maximum size of the cache folder; the least recently used files are removed first.
 CACHE_BYTES = 2 << 30
 #: A sidecar of this size is mapped, and one that was just written replaces the index in memory.
@@ -69,10 +66,10 @@ def cache_folder() -> Path | None:
 
 def _candidates(source: Source) -> Iterator[Path]:
     if source.path is not None:
-        yield source.path.with_name(source.path.name + SUFFIX)
+        yield source.path.with_name(source.path.name + INDEX_SUFFIX)
         folder = cache_folder()
-        if folder is not None and source.size >= WORTH_BYTES:
-            yield folder / f"{source.identity}{SUFFIX}"
+        if folder is not None and is_worth_an_index(source):
+            yield folder / f"{source.identity}{INDEX_SUFFIX}"
 
 
 def load(source: Source, fmt: Format) -> Scan | None:
@@ -253,7 +250,7 @@ def keep(source: Source, fmt: Format, scan: Scan) -> Scan:
     The pages of a mapped index belong to the system, which may drop them, not to the process.
     """
     folder = cache_folder()
-    if folder is None or source.path is None or source.size < WORTH_BYTES or scan.saved is None:
+    if folder is None or source.path is None or not is_worth_an_index(source) or scan.saved is None:
         return scan
     if scan.encryption:
         # An index has topics, definitions and times.
@@ -264,8 +261,8 @@ def keep(source: Source, fmt: Format, scan: Scan) -> Scan:
         make_cache(folder)
         if not is_trusted_folder(folder):
             return scan
-        _write(folder / f"{source.identity}{SUFFIX}", source, fmt, scan.saved)
-        prune(folder, SUFFIX)
+        _write(folder / f"{source.identity}{INDEX_SUFFIX}", source, fmt, scan.saved)
+        prune(folder, INDEX_SUFFIX)
         if sum(array.nbytes for array in scan.saved.arrays.values()) >= MAPPED_BYTES:
             scan = load(source, fmt) or scan
             # It was made from the log just now.
@@ -307,13 +304,13 @@ def write(path: str, *, beside: bool = True, out: Path | None = None) -> Path:
     if scan is None or scan.saved is None:
         raise LogError(f"format {fmt.name} keeps no index", path=source.name)
     if out is None and beside:
-        out = source.path.with_name(source.path.name + SUFFIX)
+        out = source.path.with_name(source.path.name + INDEX_SUFFIX)
     elif out is None:
         folder = cache_folder()
         if folder is None:
             raise LogError("there is no cache folder: LOGREEL_CACHE is off", path=source.name)
         make_cache(folder)
-        out = folder / f"{source.identity}{SUFFIX}"
+        out = folder / f"{source.identity}{INDEX_SUFFIX}"
     if not is_trusted_folder(out.parent, os.stat(source.path)):
         raise LogError(
             "others can write to the folder of the index, so that it would not be used",

@@ -18,9 +18,8 @@ from logreel.io.source import Definitions, Readable, Source, is_url
 from logreel.limits import Limits, default_limits
 from logreel.log.log import Log
 from logreel.log.scan import Growing, Scan, Services, TextLine
-from logreel.registry import index_cache
 from logreel.registry.format import Format
-from logreel.registry.registry import find_format, open_source
+from logreel.registry.registry import find_format, is_worth_an_index, may_have_index, open_source
 
 if TYPE_CHECKING:
     from logreel.log.joined_log import Openable
@@ -329,11 +328,17 @@ def _open_source(
 ) -> Log:
     source.define(definitions)
     fmt = find_format(source, format)
-    scan = index_cache.load(source, fmt) if indexed else None
+    scan = None
+    if indexed and may_have_index(source):
+        from logreel.registry import index_cache
+
+        scan = index_cache.load(source, fmt)
     if scan is None:
         scan = _scan_from_start(source, fmt)
         # What other limits left out must not be missing for all.
-        if source.limits == Limits():
+        if is_worth_an_index(source) and source.limits == Limits():
+            from logreel.registry import index_cache
+
             scan = index_cache.keep(source, fmt, scan)
     # A summary was read instead of the log.
     source.is_restored |= source.in_ranges

@@ -23,11 +23,15 @@ if TYPE_CHECKING:
     from logreel.layout.layout import Layout
     from logreel.lenses.facts import Band, Chart, Detector, Section
     from logreel.log.log import Log, Message
-    from logreel.log.schema import Schema
+    from logreel.log.scan import Schema
     from logreel.registry.format import Storage
 
 
 T = TypeVar("T")
+#: Suffix of the index of a log, next to it or in the cache folder.
+INDEX_SUFFIX = ".logreel-index"
+#: Indices of smaller logs are not kept in the cache folder: scanning them takes no noticeable time.
+WORTH_BYTES = 64 << 20
 
 
 def resolve(place: str) -> Any:
@@ -305,6 +309,18 @@ def _sniffed(source: Source) -> Format | None:
         except BaseException as error:
             FORMATS.warn(fmt.name, f"looking at {source.name} it failed with {error!r}")
     return None
+
+
+def is_worth_an_index(source: Source) -> bool:
+    """Return whether the scan of a log is kept in the cache folder."""
+    return source.size >= WORTH_BYTES
+
+
+def may_have_index(source: Source) -> bool:
+    """Return whether an index of a log can be next to it or in the cache folder."""
+    if source.path is None:
+        return False
+    return is_worth_an_index(source) or os.path.exists(f"{source.path}{INDEX_SUFFIX}")
 
 
 def open_source(what: Readable | Source, guard: bool = True, limits: Limits | None = None) -> Source:

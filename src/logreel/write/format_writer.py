@@ -15,7 +15,7 @@ from logreel.errors import UnsupportedError, UsageError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.log.log import Log
-from logreel.log.schema import Schema, free_name
+from logreel.log.scan import Schema, free_name
 from logreel.write.payloads import Payload, Payloads
 from logreel.write.schema_maker import SchemaMaker
 

@@ -13,8 +13,7 @@ from logreel.index.gather import Rows
 from logreel.io.arrays import I64
 from logreel.io.source import Buffer
 from logreel.log.log import Log
-from logreel.log.scan import ORIGINAL
-from logreel.log.schema import Schema, channel_key
+from logreel.log.scan import ORIGINAL, Schema, channel_key
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
 from logreel.write.format_writer import FormatWriter

@@ -24,8 +24,7 @@ from logreel.layout import nodes
 from logreel.layout.layout import Layout
 from logreel.lenses import text_lines
 from logreel.log.log import Channel, Log
-from logreel.log.scan import ChannelInfo, Scan, Services
-from logreel.log.schema import Schema
+from logreel.log.scan import ChannelInfo, Scan, Schema, Services
 from logreel.registry.format import Format
 from logreel.schemas.ros1msg import define, layout
 

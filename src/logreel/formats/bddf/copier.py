@@ -24,7 +24,7 @@ from logreel.io.arrays import I64
 from logreel.io.source import FILE, Source
 from logreel.kernels import bddf
 from logreel.log.log import Log
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.write.log_copier import Excerpt, LogCopier, Write, joined_ranges, write_ranges
 
 #: Problems with bytes that are not blocks, and problems that make it impossible to copy blocks in file order.

@@ -46,8 +46,7 @@ from logreel.io.source import Buffer, Chunks, Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
 from logreel.log.log import Log
-from logreel.log.scan import ORIGINAL, ChannelInfo, PayloadDecoder, Scan, TextLine
-from logreel.log.schema import Schema
+from logreel.log.scan import ORIGINAL, ChannelInfo, PayloadDecoder, Scan, Schema, TextLine
 from logreel.log.side_columns import LayoutDecoder
 from logreel.log.times import seconds_text, utc_text
 from logreel.schemas.json.payload_decoder import JsonDecoder

@@ -41,7 +41,7 @@ from logreel.io.append_file import Appender
 from logreel.io.arrays import I64, GrowingArray
 from logreel.io.source import Buffer, Chunks, Source
 from logreel.kernels import bddf
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.schemas.protobuf.build import number, varint
 from logreel.schemas.protobuf.wire import BYTES, BadWire
 from logreel.write.format_writer import FormatWriter

@@ -40,8 +40,7 @@ from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.walker import extent, measuring
 from logreel.log.log import Log
-from logreel.log.scan import ENOUGH, ChannelInfo, PayloadDecoder, Scan, TextLine
-from logreel.log.schema import Schema
+from logreel.log.scan import ENOUGH, ChannelInfo, PayloadDecoder, Scan, Schema, TextLine
 from logreel.log.side_columns import with_members
 
 #: Bytes of a wheel in PhysicsControl in releases up to 0.9.11.

@@ -19,7 +19,7 @@ from logreel.io.source import Buffer
 from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.program import compile_layout
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.write.schema_maker import SchemaMaker
 
 KINDS = 256

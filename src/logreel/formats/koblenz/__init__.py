@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from logreel.formats.koblenz.definitions import register_type, registered_types, type_id
     from logreel.io.source import Source
     from logreel.layout.layout import Layout
-    from logreel.log.schema import Schema
+    from logreel.log.scan import Schema
 
 __all__ = ["FORMAT", "register_type", "registered_types", "type_id"]
 

@@ -32,8 +32,7 @@ from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64, distinct
 from logreel.io.source import Buffer, Chunks, Source
 from logreel.layout.layout import Layout
-from logreel.log.scan import LATIN_1, ORIGINAL, ChannelInfo, Scan
-from logreel.log.schema import Schema
+from logreel.log.scan import LATIN_1, ORIGINAL, ChannelInfo, Scan, Schema
 from logreel.log.side_columns import LayoutDecoder
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, String, Struct
 from logreel.layout.program import compile_layout
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.write.payloads import Payloads
 from logreel.write.schema_maker import Abilities, SchemaMaker, TextChannel, TextColumns
 

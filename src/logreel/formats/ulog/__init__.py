@@ -18,7 +18,7 @@ from logreel.registry.registry import lazy
 if TYPE_CHECKING:
     from logreel.io.source import Source
     from logreel.layout.layout import Layout
-    from logreel.log.schema import Schema
+    from logreel.log.scan import Schema
 
 _MAGIC, _ENCRYPTED = b"ULog\x01\x12\x35", b"ULogEnc"
 

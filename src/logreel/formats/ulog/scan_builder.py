@@ -38,8 +38,7 @@ from logreel.kernels import block_table
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
 from logreel.log.log import Log
-from logreel.log.scan import ChannelInfo, Parameter, Saved, Scan, Segment, TextLine
-from logreel.log.schema import Schema
+from logreel.log.scan import ChannelInfo, Parameter, Saved, Scan, Schema, Segment, TextLine
 
 
 def save(content: Found) -> Saved:

@@ -15,9 +15,9 @@ from logreel.formats.ulog.records import BASIC
 from logreel.index.channel_index import FieldAt
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, FixedArray, Node, Scalar, Struct, Time
-from logreel.log import schema as any_format
+from logreel.log import scan as any_format
 from logreel.log.log import Log
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.write.schema_maker import Abilities, SchemaMaker, TextChannel, TextColumns
 
 _TOPIC = re.compile(r"(.*?)(\[\d{1,3}\])?(@\d+)?", re.DOTALL)

@@ -46,7 +46,7 @@ from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import SCALARS
 from logreel.log.log import Log
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.write.format_writer import FormatWriter, SourceClock
 from logreel.write.log_copier import Masking
 from logreel.write.payloads import Payload, Payloads, tallied

@@ -23,8 +23,7 @@ from logreel.io.two_pass import DryRun
 from logreel.lenses.base import Stamp
 from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Channel, Log
-from logreel.log.scan import Attachment
-from logreel.log.schema import Schema
+from logreel.log.scan import Attachment, Schema
 from logreel.log.side_columns import payload_layout
 from logreel.ops.edit.field_edits import Editor, FieldEdit, digests, read_numbers
 from logreel.ops.edit.places import Finder, target

@@ -17,8 +17,7 @@ from logreel.errors import UsageError
 from logreel.index.gather import Rows
 from logreel.io.arrays import I64
 from logreel.log.log import Channel, Log
-from logreel.log.scan import Attachment, Parameter
-from logreel.log.schema import Brief
+from logreel.log.scan import Attachment, Brief, Parameter
 from logreel.log.times import Time, intervals, seconds_text
 from logreel.log.topic_match import listed, match_in_each
 from logreel.ops.inspect.digests import Digests, digests

@@ -17,7 +17,7 @@ from logreel.io.arrays import I64
 from logreel.io.source import FILE, Buffer
 from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Log
-from logreel.log.schema import Brief
+from logreel.log.scan import Brief
 from logreel.log.times import Time
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection

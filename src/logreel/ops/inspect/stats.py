@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from logreel.errors import DefinitionError
 from logreel.layout.arrow_arrays import as_fixed_list, as_list, as_struct, row_numbers
 from logreel.log.log import Log
-from logreel.log.schema import Brief
+from logreel.log.scan import Brief
 from logreel.log.tables import as_numpy
 from logreel.log.times import Time, interval, mean_rate
 from logreel.log.topic_fields import FieldsByTopic, fields_by_topic

@@ -19,7 +19,7 @@ from logreel.layout.nodes import Bytes, Field, FixedArray, Node, String, Struct
 from logreel.layout.nodes import Sequence as Many
 from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Channel, Log
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.ops.migrate.paths import Gap, Path
 from logreel.ops.migrate.plan import ChannelPlan, Files, Planner
 from logreel.ops.migrate.rule import BoundRule, ColumnUpdate, NotColumnsError, Update

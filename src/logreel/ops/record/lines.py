@@ -19,7 +19,7 @@ from logreel.errors import DamagedError, DefinitionError, LogError, UnsupportedE
 from logreel.io.append_file import ACTIVE
 from logreel.layout.layout import Layout
 from logreel.log.log import Channel, Log
-from logreel.log.schema import Facts, Schema
+from logreel.log.scan import Facts, Schema
 from logreel.ops.add import write_metadata
 from logreel.ops.infer import json_converter, layout_of, observe_all
 from logreel.ops.record.parts import SplitWriter

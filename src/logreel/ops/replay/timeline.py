@@ -20,8 +20,7 @@ from logreel.io.source import FILE
 from logreel.layout.layout import Layout
 from logreel.log.joined_log import Together, clock_shift
 from logreel.log.log import Channel, Log, Message
-from logreel.log.scan import PayloadDecoder
-from logreel.log.schema import is_marked_latched
+from logreel.log.scan import PayloadDecoder, is_marked_latched
 from logreel.log.times import Length, Time, duration_ns, interval
 from logreel.log.topic_match import match_topics
 from logreel.ops.rewrite.merge import kept_topics

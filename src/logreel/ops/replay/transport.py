@@ -22,8 +22,7 @@ from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64
 from logreel.io.source import Chunks, Source
 from logreel.log.log import Channel, Message
-from logreel.log.scan import ChannelInfo, Scan
-from logreel.log.schema import Schema
+from logreel.log.scan import ChannelInfo, Scan, Schema
 from logreel.log.times import SECOND
 from logreel.ops.replay.sink import Sink
 from logreel.ops.replay.timeline import PlayPosition, Run, Timeline

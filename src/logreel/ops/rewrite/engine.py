@@ -38,8 +38,7 @@ from logreel.log.decrypted import decrypted_notes
 from logreel.log.joined_log import JOINED, JoinedLog
 from logreel.log.limited_log import compare_checksums
 from logreel.log.log import Channel, Log
-from logreel.log.scan import MADE_OF, Attachment
-from logreel.log.schema import Schema
+from logreel.log.scan import MADE_OF, Attachment, Schema
 from logreel.log.side_columns import lost_side_columns
 from logreel.log.times import utc_shift
 from logreel.ops.rewrite.parts import Part, by_file, shift_clock

@@ -14,8 +14,7 @@ from logreel.index.gather import Rows, gather_times, intersect_rows
 from logreel.io.arrays import I64
 from logreel.log.joined_log import JOINED, JoinedLog, earlier
 from logreel.log.log import Channel, Log
-from logreel.log.scan import MADE_OF, Attachment, Parameter
-from logreel.log.schema import is_marked_latched
+from logreel.log.scan import MADE_OF, Attachment, Parameter, is_marked_latched
 from logreel.log.times import interval
 from logreel.ops.selection import Selection
 

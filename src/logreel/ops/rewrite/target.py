@@ -13,7 +13,7 @@ from logreel.io.output_stream import Destination, OutputStream, name_and_stream
 from logreel.io.two_pass import DryRun
 from logreel.log.joined_log import inputs_of
 from logreel.log.log import Log
-from logreel.log.schema import Brief
+from logreel.log.scan import Brief
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.selection import SelectionOptions
 from logreel.registry.format import Format

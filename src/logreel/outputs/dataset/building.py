@@ -20,7 +20,7 @@ from logreel.io.atomic_file import exchange, sync_folder, target_of
 from logreel.io.source import Source
 from logreel.log.decrypted import FOR_BOTH, decrypted_notes, refusal
 from logreel.log.log import Channel, Log
-from logreel.log.schema import Brief
+from logreel.log.scan import Brief
 from logreel.log.times import utc_shift
 from logreel.outputs.dataset.episode import (
     FOLDER,

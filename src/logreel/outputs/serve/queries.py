@@ -10,7 +10,7 @@ from typing import Any
 
 from logreel.errors import LogError, TopicError, UsageError
 from logreel.log.log import Log
-from logreel.log.schema import ALIASES, ENCODING, TOPIC, TYPE
+from logreel.log.scan import ALIASES, ENCODING, TOPIC, TYPE
 from logreel.log.times import interval, shift_of
 from logreel.log.topic_match import (
     Condition,
