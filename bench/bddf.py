@@ -18,7 +18,7 @@ VENDOR_CPU = 6.5
 START = 1_700_000_000 * 10**9
 IMPORTS = """
 import logreel, logreel.log.log, logreel.log.tables, logreel.formats.bddf.scan_builder, logreel.formats.bddf.verify
-import pyarrow, logreel.layout.arrow, logreel.layout.arrow, logreel.index.ranges, hashlib, ctypes
+import pyarrow, logreel.layout.arrow, logreel.layout.arrow, logreel.index.gather, hashlib, ctypes
 from logreel.formats.bddf.reader import Reader
 from logreel.formats.bddf.verify import verify
 from logreel.io.source import Source

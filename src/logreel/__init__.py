@@ -21,7 +21,7 @@ _MODULES = {
     "logreel.layout.layout": "Layout",
     "logreel.limits": "Limits",
     "logreel.log.log": "Channel Log Message",
-    "logreel.log.schema": "Schema",
+    "logreel.log.scan": "Schema",
     "logreel.meaning.transforms": "RigidTransforms transforms Transforms",
     "logreel.ops.definitions": "definitions=",
     "logreel.ops.edit.edit": "edit",

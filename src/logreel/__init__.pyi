@@ -22,7 +22,7 @@ from logreel.limits import Limits as Limits
 from logreel.log.log import Channel as Channel
 from logreel.log.log import Log as Log
 from logreel.log.log import Message as Message
-from logreel.log.schema import Schema as Schema
+from logreel.log.scan import Schema as Schema
 from logreel.meaning.transforms import RigidTransforms as RigidTransforms
 from logreel.meaning.transforms import Transforms as Transforms
 from logreel.meaning.transforms import transforms as transforms

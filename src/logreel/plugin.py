@@ -13,19 +13,15 @@ from logreel import errors as _errors
 
 #: Public names by module.
 _MODULES = {
-    "logreel.index.block_builder": "BlockBuilder",
-    "logreel.index.block_table": "Blocks Separate",
+    "logreel.index.block_table": "BlockBuilder Blocks Separate",
+    "logreel.index.channel_index": "ChannelRules ComputedValues FieldAt StoredValues SyntheticMessages",
+    "logreel.index.gather": "PayloadRange",
     "logreel.index.message_index": "MessageIndex",
-    "logreel.index.ranges": "PayloadRange",
-    "logreel.index.rules": "ChannelRules ComputedValues FieldAt StoredValues SyntheticMessages",
     "logreel.io.append_file": "Appender",
-    "logreel.io.chunks": "ChunkCache Chunks FILE SYNTHETIC",
-    "logreel.io.source": "Source",
+    "logreel.io.source": "ChunkCache Chunks FILE Source SYNTHETIC",
     "logreel.layout.arrow": "Decoded",
     "logreel.layout.layout": "Layout",
-    "logreel.layout.nodes": (
-        "Align Bytes Expect Field FixedArray Grid Padding Rest Scalar Sequence String Struct Time"
-    ),
+    "logreel.layout.nodes": "Align Bytes Expect Field FixedArray Grid Padding Rest Scalar Sequence String Struct Time",
     "logreel.lenses.base": "LensFinder members Scaled",
     "logreel.lenses.cloud": "LaserScan PackedCloud PlainCloud Points",
     "logreel.lenses.facts": "Band Chart Detection Detector Fact NotAssessed runs Section Series",
@@ -36,14 +32,13 @@ _MODULES = {
     "logreel.limits": "FixedLimit",
     "logreel.log.log": "Channel Log Message",
     "logreel.log.scan": (
-        "Actor Attachment Change ChannelInfo Growing Parameter PayloadDecoder Saved Scan Segment TextLine"
+        "Actor Attachment Change ChannelInfo Growing Parameter PayloadDecoder Saved Scan Schema Segment TextLine"
     ),
-    "logreel.log.schema": "Schema",
     "logreel.outputs.job": "Job",
     "logreel.outputs.registry": "Output Shape",
     "logreel.registry.commands": "Answer Command Content Example Option Playback",
     "logreel.registry.format": "Format",
-    "logreel.registry.plugins": "lazy lazy_value",
+    "logreel.registry.registry": "lazy lazy_value",
     "logreel.schemas.languages": "Hints Language Serializer",
     "logreel.testing.suite": "FormatSuite",
     "logreel.write.format_writer": "FormatWriter SourceClock",

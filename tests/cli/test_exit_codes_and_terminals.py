@@ -224,6 +224,23 @@ def test_small_commands_do_not_import_large_libraries(spawn: Spawn, logs: Path) 
     assert not text & {"pyarrow", "rich"}
 
 
+def own_modules(spawn: Spawn, *args: str) -> set[str]:
+    """Modules of logreel that a command loads."""
+    script = (
+        f"import sys\nfrom logreel.cli import main\nmain({list(args)!r})\n"
+        "sys.stderr.write('\\n'.join(m for m in sys.modules if m.partition('.')[0] == 'logreel'))"
+    )
+    return set(spawn("-c", script, check=True).stderr.decode().split())
+
+
+def test_small_commands_load_few_modules(spawn: Spawn, logs: Path) -> None:
+    path = str(logs / "flight.ulg")
+    assert len(own_modules(spawn, "info", path)) <= 50
+    assert len(own_modules(spawn, "info", "--help")) <= 15
+    assert len(own_modules(spawn, "--help")) <= 55
+    assert len(own_modules(spawn, "cat", "-n", "3", path)) <= 80
+
+
 def test_small_commands_take_little_cpu_time(logs: Path) -> None:
     def cpu(*args: str) -> float:
         """Least CPU seconds of three runs."""

@@ -15,6 +15,7 @@ import pytest
 import logreel
 from logreel.cli.app import logreel as group
 from logreel.cli.help import verb
+from logreel.registry.commands import Example
 from support.builders.ulog_camera import PICTURE, camera_log, shots
 from support.builders.ulog_gps import gps_log, pieces
 from support.harness.cli_runner import Run
@@ -81,7 +82,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def examples(verb: str) -> tuple[Any, ...]:
-    return tuple(getattr(command_of(verb), "examples", ()))
+    return tuple(Example(*pair) for pair in getattr(command_of(verb), "examples", ()))
 
 
 def words_of(line: str) -> list[str]:

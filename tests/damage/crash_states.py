@@ -43,6 +43,7 @@ from logreel.io.part_files import existing_parts  # noqa: E402
 from logreel.ops.record.parts import Split, SplitWriter  # noqa: E402
 from logreel.outputs.dataset.episode import EpisodeRecords  # noqa: E402
 from logreel.registry import index_cache  # noqa: E402
+from logreel.registry.registry import INDEX_SUFFIX
 from support.formats import builtin_formats  # noqa: E402
 from support.harness.crash_disk import Disk, digest, put  # noqa: E402
 from support.harness.faults import Inline  # noqa: E402
@@ -272,7 +273,7 @@ def judge_sidecar(
         return "the log has changed"
     if content.found(logreel.open(path)) != due:
         return "with the sidecar there are other messages"
-    if is_done and not Path(f"{path}{index_cache.SUFFIX}").exists():
+    if is_done and not Path(f"{path}{INDEX_SUFFIX}").exists():
         return "the sidecar is missing"
     return ""
 

@@ -10,7 +10,7 @@ import numpy as np
 import logreel
 from logreel.errors import LogError, UnsupportedError
 from logreel.io.source import Readable
-from logreel.layout.paths import parse_path
+from logreel.layout.nodes import parse_path
 from logreel.lenses import Position, lenses
 from logreel.log.log import Log
 from logreel.outputs.media import jpg, ply

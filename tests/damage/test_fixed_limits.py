@@ -152,7 +152,7 @@ NO_LIMITS = {
     "schemas/ros1msg/grammar.py:_MAX_DIGITS",
     "schemas/protobuf/layouts.py:_LIMIT",
     "schemas/protobuf/columns.py:_LONGEST",
-    "layout/paths.py:MAX_NAMED",
+    "layout/nodes.py:MAX_NAMED",
     "layout/program.py:MAX_INLINE",
     # Files of the user, or what is shown of a log.
     "schemas/catalogue.py:MAX_BYTES",

@@ -15,7 +15,8 @@ import pytest
 
 import logreel
 from logreel.registry import index_cache
-from logreel.registry.open_logs import read_itself
+from logreel.registry.open import read_itself
+from logreel.registry.registry import INDEX_SUFFIX
 from support.builders.sidecars import forge
 from support.harness.cli_runner import Run
 from support.samples.ulog import builder
@@ -115,7 +116,7 @@ def test_check_of_a_segment_and_of_several_files_reads_the_logs(hiding: Path) ->
 
 
 def sidecar_of(path: Path) -> Path:
-    return path.with_name(path.name + index_cache.SUFFIX)
+    return path.with_name(path.name + INDEX_SUFFIX)
 
 
 def test_a_sidecar_of_a_wrong_size_costs_no_checksum(indexed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +181,7 @@ def test_a_sidecar_of_another_user_is_used_only_if_the_log_is_theirs_too(indexed
 def test_the_cache_folder_is_made_for_the_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "cache"
     monkeypatch.setenv("LOGREEL_CACHE", str(folder))
-    monkeypatch.setattr(index_cache, "WORTH_BYTES", 1)
+    monkeypatch.setattr("logreel.registry.registry.WORTH_BYTES", 1)
     path = tmp_path / "log.ulg"
     path.write_bytes(builder.tiny())
     assert not is_used(path)

@@ -16,7 +16,7 @@ import pytest
 
 from harness import SANITIZED
 from logreel.fleet import ingest
-from logreel.io import parallel as thread_room
+from logreel.io import arrays as thread_room
 from logreel.ops.query.topic_table import filter_rows
 from support.harness.cli_runner import environment
 from support.samples.ulog.builder import flight
@@ -100,7 +100,7 @@ print(con.sql("SELECT sum(n) FROM range(100000) AS one(n)").fetchall(), threads(
 def test_arrow_has_one_thread_of_each_kind_in_a_limited_process() -> None:
     code = """
 import pyarrow
-from logreel.io.parallel import check_arrow_threads
+from logreel.io.arrays import check_arrow_threads
 limit(1 << 12)
 check_arrow_threads()
 print(pyarrow.cpu_count(), pyarrow.io_thread_count())

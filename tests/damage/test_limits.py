@@ -16,7 +16,7 @@ import pytest
 import logreel
 from harness import SANITIZED
 from logreel.errors import UnsupportedError, UsageError
-from logreel.io.chunks import ChunkCache
+from logreel.io.source import ChunkCache
 from logreel.limits import VARIABLE, Limits, default_limits, fixed_limits
 
 PAGE = Path(__file__).parents[2] / "docs" / "limits.md"

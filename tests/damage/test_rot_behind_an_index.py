@@ -12,6 +12,7 @@ import pytest
 
 import logreel
 from logreel.registry import index_cache
+from logreel.registry.registry import INDEX_SUFFIX
 from support.harness.cli_runner import Run
 from support.samples.ulog.builder import flight
 
@@ -156,5 +157,5 @@ def test_changed_values_of_sound_records_are_told_by_the_index(rotten: Path, run
         _ = log["vehicle_attitude"]["q"]
         assert {problem.code for problem in log.problems} == {"changed"}
     assert run("cat", path, "-t", "vehicle_attitude").code == 3
-    path.with_name(path.name + index_cache.SUFFIX).unlink()
+    path.with_name(path.name + INDEX_SUFFIX).unlink()
     assert run("cat", path, "-t", "vehicle_attitude").code == 0

@@ -11,7 +11,7 @@ from mutations import mutate
 from ulog_byte_accounting import assert_accounted
 
 import logreel
-from logreel.index import block_builder
+from logreel.index import block_table as block_builder
 from logreel.log.log import Log
 from support.samples.ulog import builder
 from support.samples.ulog.builder import Builder

@@ -24,10 +24,10 @@ from full_read import full_read  # noqa: E402
 from mutations import mutate  # noqa: E402
 from ulog_byte_accounting import assert_accounted  # noqa: E402
 
-from logreel.index import block_builder  # noqa: E402
+from logreel.index import block_table  # noqa: E402
 from support.samples.ulog import builder  # noqa: E402
 
-BLOCK = block_builder.BLOCK
+BLOCK = block_table.BLOCK
 
 
 @cache

@@ -31,8 +31,7 @@ from logreel.formats.ulog import scan_builder as ulog
 from logreel.formats.ulog.reader import Reader as UlogReader
 from logreel.formats.ulog.records import FILE_HEADER, HEAD
 from logreel.index.tail import BEGIN, last_place, rows_after, select_rows
-from logreel.io.chunks import Chunks
-from logreel.io.source import Source
+from logreel.io.source import Chunks, Source
 from logreel.log.scan import Scan
 from logreel.registry.open import log_of
 from support.builders.growing_samples import SAMPLES as GROWN

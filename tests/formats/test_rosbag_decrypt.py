@@ -175,7 +175,7 @@ def test_no_index_is_kept_of_an_encrypted_log(
     """Also of formats that keep one of their other logs."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("LOGREEL_CACHE", str(folder))
-    monkeypatch.setattr(index_cache, "WORTH_BYTES", 1)
+    monkeypatch.setattr("logreel.registry.registry.WORTH_BYTES", 1)
     path, real = tmp_path / "a.ulg", builtin_formats()["ulog"]
     path.write_bytes(tiny())
     logreel.open(path)

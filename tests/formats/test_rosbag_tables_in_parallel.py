@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import logreel
-from logreel.index import ranges
+from logreel.index import gather as ranges
 from support.builders.arrows import same
 from support.samples.rosbag.builder import drive
 

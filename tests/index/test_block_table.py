@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from logreel.index.block_table import Blocks
+from logreel.index.channel_index import ChannelRules, ComputedValues, FieldAt
 from logreel.index.gather import gather_times
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import ChannelRules, ComputedValues, FieldAt
-from logreel.io.chunks import Chunks
-from logreel.io.source import Source
+from logreel.io.source import Chunks, Source
 
 Rows = list[list[int]]
 

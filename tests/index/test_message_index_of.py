@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from logreel.errors import LogError, UsageError
 from logreel.index.block_table import Blocks
-from logreel.io.chunks import Chunks
-from logreel.io.source import Source
+from logreel.io.source import Chunks, Source
 from logreel.plugin import ChannelRules, MessageIndex, StoredValues
 
 #: Channel, bytes, time, publish time and sequence of each message.

@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 
 from logreel.index.block_table import MISSING_SIZE, Blocks
-from logreel.index.merge import Queue, merged
-from logreel.index.message_index import MessageIndex
-from logreel.index.ranges import payload_ranges
-from logreel.index.rules import (
+from logreel.index.channel_index import (
     ChannelRules,
     ComputedValues,
     ConstantValues,
@@ -19,8 +16,10 @@ from logreel.index.rules import (
     Rule,
     StoredValues,
 )
-from logreel.io.chunks import Chunks
-from logreel.io.source import Source
+from logreel.index.gather import payload_ranges
+from logreel.index.merge import Queue, merged
+from logreel.index.message_index import MessageIndex
+from logreel.io.source import Chunks, Source
 
 N = 40
 DATA = np.arange(4, 4 + 16 * N, dtype=np.int64).astype(np.uint8)

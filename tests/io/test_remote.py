@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import logreel
+from logreel import errors as notices
 from logreel.errors import (
     FileChangedError,
     LogError,
@@ -24,7 +25,6 @@ from logreel.errors import (
     UsageError,
 )
 from logreel.formats.mcap import index_builder, reader
-from logreel.io import notices
 from logreel.io.remote import object_store, remote_source
 from logreel.io.remote import remote_source as sparse_copy
 from support.builders.fleets import fleet_log

@@ -9,8 +9,9 @@ import pytest
 
 import logreel
 from conftest import SHARED
+from logreel import errors as notices
 from logreel.formats.bddf import index_reader
-from logreel.io import notices, source
+from logreel.io import source
 from logreel.io.remote import object_store, remote_source
 from logreel.io.remote import remote_source as sparse_copy
 from support.builders.many_chunks import many_blocks_bddf

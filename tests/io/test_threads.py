@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from logreel.io.parallel import ahead, run
+from logreel.io.arrays import ahead, run
 
 
 def test_items_are_in_order_and_one_is_produced_ahead() -> None:

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from logreel.formats.ulog.clock import LatestTimes
 from logreel.index.block_table import Blocks
-from logreel.index.rules import FieldAt
-from logreel.io.chunks import Chunks
-from logreel.io.source import Source
+from logreel.index.channel_index import FieldAt
+from logreel.io.source import Chunks, Source
 from logreel.kernels import block_table as kernel
 
 #: Where the time of each channel lies: bytes from the payload, its own bytes, ns of its unit. The last one tells none.

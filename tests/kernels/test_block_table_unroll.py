@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logreel.index.block_table import unrolled
-from logreel.io import parallel
+from logreel.io import arrays as parallel
 from logreel.kernels import block_table
 
 RUNS = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 9), st.integers(0, 1 << 40)), max_size=8)

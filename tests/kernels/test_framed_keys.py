@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from logreel.index.block_builder import BAD, CUT, END, BlockBuilder
+from logreel.index.block_table import BAD, CUT, END, BlockBuilder
 from logreel.kernels import framed
 from support.harness.guard import guarded
 

@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logreel.index.block_table import MISSING_SIZE, Blocks
+from logreel.index.channel_index import ChannelRules, ComputedValues, FieldAt, StoredValues, SyntheticMessages
 from logreel.index.merge import Queue, _tournament, merged
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import ChannelRules, ComputedValues, FieldAt, StoredValues, SyntheticMessages
-from logreel.io.chunks import SYNTHETIC, Chunks
-from logreel.io.source import Source
+from logreel.io.source import SYNTHETIC, Chunks, Source
 
 #: Messages of a log: channel, time, and bytes to the next one. The last channel is made.
 CHANNELS = 4

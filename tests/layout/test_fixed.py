@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from logreel.layout import nodes
 from logreel.layout.arrow import assemble_fixed, schema_of
 from logreel.layout.layout import Layout
+from logreel.layout.nodes import Leaf
 from logreel.layout.numpy_columns import numpy_column
-from logreel.layout.paths import Leaf
 from logreel.layout.projection import Projection
 from support.builders.arrows import rows_of, same
 from support.builders.strategies import fixed_layouts, payloads

@@ -11,6 +11,7 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import (
     Field,
     FixedArray,
+    Leaf,
     Padding,
     Rest,
     Scalar,
@@ -20,7 +21,6 @@ from logreel.layout.nodes import (
     Time,
     measure,
 )
-from logreel.layout.paths import Leaf
 
 F32, F64, U8 = Scalar("float32"), Scalar("float64"), Scalar("uint8")
 

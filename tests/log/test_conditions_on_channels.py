@@ -13,8 +13,7 @@ import logreel
 from logreel.errors import TopicError, UsageError
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, FixedArray, Scalar, Sequence, String, Struct
-from logreel.log.channel_facts import Facts, units_of
-from logreel.log.schema import Schema
+from logreel.log.scan import Facts, Schema, units_of
 from logreel.log.topic_match import fitting, match_in_each, match_topics
 from support.builders.contents import SAMPLES
 from support.samples.bddf.builder import T0, Builder, num, raw

@@ -11,7 +11,7 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, UsageError
-from logreel.index.block_builder import BlockBuilder
+from logreel.index.block_table import BlockBuilder
 from support.builders.contents import SAMPLES
 from support.harness.cli_runner import Spawn
 from support.harness.following import Steps, growth

@@ -7,7 +7,7 @@ import struct
 import numpy as np
 import pytest
 
-from logreel.index.ranges import PayloadRange
+from logreel.index.gather import PayloadRange
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, Sequence, Struct
 from logreel.log.side_columns import LayoutDecoder, SideColumnsDecoder, with_members

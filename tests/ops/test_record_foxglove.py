@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from logreel.errors import LogError, UsageError
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.ops.record.sources.foxglove import SUBPROTOCOLS, FoxgloveSource, schema_of
 from logreel.ops.record.sources.registry import live_source, names_source
 from support.harness.foxglove_server import Server, subscribed

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import logreel
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.ops.json_values import to_json_values
 from support.harness.cli_runner import Run
 from support.samples.bddf.builder import walk

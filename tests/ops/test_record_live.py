@@ -16,7 +16,7 @@ import pytest
 import logreel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Scalar, String, Struct
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.ops.record import Feed, LiveChannel, record
 from logreel.ops.record.source import LiveQueue
 from support.builders.contents import SAMPLES

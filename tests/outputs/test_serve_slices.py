@@ -103,8 +103,7 @@ def test_a_slice_of_another_format_has_the_bytes_of_convert(
 def test_a_format_of_another_package_needs_no_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from logreel.index.block_table import Blocks
     from logreel.index.message_index import MessageIndex
-    from logreel.io.chunks import Chunks
-    from logreel.io.source import Source
+    from logreel.io.source import Chunks, Source
     from logreel.log.scan import Saved, Scan
     from logreel.registry import registry
     from logreel.write.format_writer import FormatWriter

@@ -21,6 +21,7 @@ from logreel.errors import LogError
 from logreel.formats.ulog import reader
 from logreel.log.log import Log
 from logreel.registry import index_cache
+from logreel.registry.registry import INDEX_SUFFIX
 from support.builders.sidecars import forge
 from support.samples.ulog import builder
 from support.samples.ulog.builder import Builder
@@ -94,7 +95,7 @@ def forbid_scan(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 def test_log_with_sidecar_equals_the_scanned_log(log: Path, forbid_scan: Callable[[], None]) -> None:
     due = content_of(logreel.open(log))
     place = index_cache.write(str(log))
-    assert place == log.with_name("log.ulg" + index_cache.SUFFIX)
+    assert place == log.with_name("log.ulg" + INDEX_SUFFIX)
     forbid_scan()
     assert content_of(logreel.open(log)) == due
     with pytest.raises(Scanned):
@@ -106,7 +107,7 @@ def test_cache_is_filled_and_used(log: Path, monkeypatch: pytest.MonkeyPatch, fo
     monkeypatch.setenv("LOGREEL_CACHE", str(folder))
     logreel.open(log)
     assert not folder.exists()  # too small to be worth it
-    monkeypatch.setattr(index_cache, "WORTH_BYTES", 1)
+    monkeypatch.setattr("logreel.registry.registry.WORTH_BYTES", 1)
     due = content_of(logreel.open(log))
     assert len(list(folder.iterdir())) == 1
     forbid_scan()
@@ -118,7 +119,7 @@ def test_large_index_is_mapped_from_the_cache_at_the_first_opening(
 ) -> None:
     due = content_of(logreel.open(log))
     monkeypatch.setenv("LOGREEL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(index_cache, "WORTH_BYTES", 1)
+    monkeypatch.setattr("logreel.registry.registry.WORTH_BYTES", 1)
     monkeypatch.setattr(index_cache, "MAPPED_BYTES", 1)
     loaded: list[object] = []
     load = index_cache.load
@@ -150,7 +151,7 @@ def test_sidecar_of_another_log_or_version_is_not_used(
 ) -> None:
     other = log.with_name("other.ulg")
     other.write_bytes(builder.flight(1))
-    index_cache.write(str(other)).rename(log.with_name("log.ulg" + index_cache.SUFFIX))
+    index_cache.write(str(other)).rename(log.with_name("log.ulg" + INDEX_SUFFIX))
     with monkeypatch.context() as patch:
         patch.setattr(index_cache, "__version__", "0")
         index_cache.write(str(other))
@@ -258,12 +259,12 @@ def test_cache_folder_without_write_permission_is_ignored(log: Path, monkeypatch
     folder = log.parent / "cache"
     folder.mkdir(mode=0o500)
     monkeypatch.setenv("LOGREEL_CACHE", str(folder))
-    monkeypatch.setattr(index_cache, "WORTH_BYTES", 1)
+    monkeypatch.setattr("logreel.registry.registry.WORTH_BYTES", 1)
     assert len(logreel.open(log).channels)
 
 
 def test_unusable_cache_folders_are_ignored(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_cache, "WORTH_BYTES", 1)
+    monkeypatch.setattr("logreel.registry.registry.WORTH_BYTES", 1)
     blocked = log.parent / "file"
     blocked.touch()
     for chosen in ("off", "", "0", str(blocked), str(blocked / "below"), "/dev/null/x"):
@@ -274,17 +275,17 @@ def test_unusable_cache_folders_are_ignored(log: Path, monkeypatch: pytest.Monke
 
 
 def test_pipe_or_folder_named_like_a_sidecar_is_ignored(log: Path) -> None:
-    os.mkfifo(log.with_name("log.ulg" + index_cache.SUFFIX))
+    os.mkfifo(log.with_name("log.ulg" + INDEX_SUFFIX))
     assert len(logreel.open(log).channels)
     folder = log.with_name("other.ulg")
     folder.write_bytes(log.read_bytes())
-    folder.with_name("other.ulg" + index_cache.SUFFIX).mkdir()
+    folder.with_name("other.ulg" + INDEX_SUFFIX).mkdir()
     assert len(logreel.open(folder).channels)
 
 
 def test_cache_stays_below_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGREEL_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(index_cache, "WORTH_BYTES", 1)
+    monkeypatch.setattr("logreel.registry.registry.WORTH_BYTES", 1)
     monkeypatch.setattr(index_cache, "CACHE_BYTES", 20_000)
     for number in range(8):
         path = tmp_path / f"{number}.ulg"
@@ -292,4 +293,4 @@ def test_cache_stays_below_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyP
         logreel.open(path)
     kept = list((tmp_path / "cache").iterdir())
     assert 0 < sum(p.stat().st_size for p in kept) <= 20_000
-    assert all(p.name.endswith(index_cache.SUFFIX) for p in kept)
+    assert all(p.name.endswith(INDEX_SUFFIX) for p in kept)

@@ -18,8 +18,7 @@ from logreel.formats import BEGINS
 from logreel.formats.ulog import FORMAT as ULOG
 from logreel.index.block_table import Blocks
 from logreel.index.message_index import MessageIndex
-from logreel.io.chunks import Chunks
-from logreel.io.source import Source
+from logreel.io.source import Chunks, Source
 from logreel.limits import FixedLimit, fixed_limits
 from logreel.log.scan import Saved, Scan
 from logreel.registry import registry

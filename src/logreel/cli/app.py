@@ -9,7 +9,6 @@ import rich_click as click
 
 from logreel._version import __version__
 from logreel.cli.help import VERBS, GroupWithExamples
-from logreel.registry.commands import Example
 
 #: Verbs by the module of this folder that has them; a module is imported when one of its verbs is used.
 _MODULES = {
@@ -106,10 +105,10 @@ HELP = {
 @click.group(
     cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "rich_help_config": HELP},
-    examples=(
-        Example("logreel info flight.ulg", "what is in a log"),
-        Example("logreel cat --help", "the options of a verb, with examples"),
-    ),
+    examples={
+        "logreel info flight.ulg": "what is in a log",
+        "logreel cat --help": "the options of a verb, with examples",
+    },
 )
 @click.version_option(__version__, prog_name="logreel", message="%(prog)s %(version)s")
 def logreel() -> None:

@@ -281,7 +281,7 @@ def diff(
     from logreel.cli.exits import FOUND
     from logreel.errors import UsageError
     from logreel.ops.inspect.diff import diff as look
-    from logreel.registry.open_logs import open_many
+    from logreel.registry.open import open_many
 
     if len(logs.names) != 2:
         raise UsageError(f"diff compares two logs, A and B, not {len(logs.names)}")

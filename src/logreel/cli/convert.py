@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from logreel.cli.following import Ending
     from logreel.io.output_stream import Destination, OutputStream
     from logreel.log.log import Channel, Log
-    from logreel.log.schema import Schema
+    from logreel.log.scan import Schema
     from logreel.ops.selection import Selection
     from logreel.outputs.registry import Output
     from logreel.outputs.tables.ndjson import Decoder

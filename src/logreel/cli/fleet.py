@@ -381,7 +381,7 @@ def dataset(
     """
     from logreel.cli.exits import LOST
     from logreel.outputs.dataset import dataset as write
-    from logreel.registry.log_files import expand
+    from logreel.registry.open import expand
 
     with draw.progress(out) as progress:
         done = write(expand(files), out, spec, to=to, progress=progress, **opening)

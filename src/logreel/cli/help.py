@@ -7,11 +7,12 @@ import re
 import shutil
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import rich_click as click
 
-from logreel.registry.commands import Example
+if TYPE_CHECKING:
+    from logreel.registry.commands import Example
 
 #: Verbs by purpose, in the order of the help.
 VERBS = {
@@ -56,7 +57,8 @@ class WithExamples(click.RichCommand):
     ) -> None:
         super().__init__(*args, **settings)
         pairs = examples.items() if isinstance(examples, Mapping) else examples
-        self.examples = tuple(Example(line, text) for line, text in pairs)
+        #: Pairs of a line and a text.
+        self.examples = [(line, text) for line, text in pairs]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse *args*; errors are worded with the options of this command from then on."""
@@ -83,8 +85,8 @@ class WithExamples(click.RichCommand):
 
             lines = [
                 line
-                for example in self.examples
-                for line in (Text(example.line), Text(f"  {example.text}", "dim"))
+                for command_line, text in self.examples
+                for line in (Text(command_line), Text(f"  {text}", "dim"))
             ]
             # The style of the other panels.
             formatter.write(
@@ -99,7 +101,7 @@ class WithExamples(click.RichCommand):
         yield _Section("Options", [record for record in options if record is not None])
         if isinstance(self, click.Group):
             yield from _command_sections(self, ctx)
-        yield _Section("Examples", [(example.line, example.text) for example in self.examples], verbatim=True)
+        yield _Section("Examples", self.examples, verbatim=True)
 
 
 class GroupWithExamples(WithExamples, click.RichGroup):  # type: ignore[misc]  # as RichGroup itself

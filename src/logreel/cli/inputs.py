@@ -61,7 +61,7 @@ class Logs:
     def each(self) -> list[Names]:
         """What ``open`` takes for each log."""
         from logreel.errors import UsageError
-        from logreel.registry.log_files import expand
+        from logreel.registry.open import expand
 
         if self.anyway and not self.as_one:
             raise UsageError("--anyway insists on --as-one: add it, or leave --anyway out")
@@ -240,9 +240,7 @@ def text_output(verb: Verb) -> Verb:
         try:
             with _to_file(out, force, options.logs_among(values)):
                 code = verb(*args, **values)
-                from logreel.cli.exits import FOUND, LOST
-
-                if code not in (0, LOST, FOUND):
+                if code and not _has_output(code):
                     raise _NoOutput
         except _NoOutput:
             pass
@@ -284,7 +282,7 @@ def _to_file(out: str | None, force: bool, sources: Iterable[str]) -> Iterator[N
     from logreel.cli.draw import say
     from logreel.io.atomic_file import STDIN, keep_sources
     from logreel.outputs.files import new_file
-    from logreel.registry.log_files import expand
+    from logreel.registry.open import expand
 
     keep_sources(out, [STDIN if name == "-" else name for name in expand(list(sources))])
     with new_file(out, force) as file:
@@ -361,7 +359,7 @@ def inputs_and_output(names: Sequence[str], option: str | None) -> tuple[list[st
     Raises UsageError for both or neither.
     """
     from logreel.errors import UsageError
-    from logreel.registry.log_files import matches
+    from logreel.registry.open import matches
 
     *logs, last = names
     if option is not None:
@@ -465,7 +463,6 @@ def print_each(
     The exit code is 0 if all logs could be opened, 3 if only some could, else that of the first error.
     """
     from logreel.cli import draw
-    from logreel.cli.exits import LOST
 
     printed = 0
 
@@ -480,7 +477,11 @@ def print_each(
         show(result)
 
     results, code = open_each(logs, look, print_result)
-    return results, LOST if code and results else code
+    if code and results:
+        from logreel.cli.exits import LOST
+
+        code = LOST
+    return results, code
 
 
 def answer_each(
@@ -575,6 +576,12 @@ def write_each(
         return each_log(logs, write_one, False)
 
 
+def _has_output(code: int) -> bool:
+    from logreel.cli.exits import FOUND, LOST
+
+    return code in (LOST, FOUND)
+
+
 def open_each(
     logs: Logs,
     look: Callable[[Names], Opened],
@@ -587,7 +594,6 @@ def open_each(
     Errors of *look* are reported on stderr; those of *use* and of outputs, such as a full disk, are no fault of one log
     and end all. Logs that look like parts of one recording are named on stderr at the end.
     """
-    from logreel.cli.exits import report
     from logreel.errors import LogError, UsageError
 
     results: list[Opened] = []
@@ -605,6 +611,8 @@ def open_each(
             if text in said and isinstance(error, UsageError):
                 continue
             said.add(text)
+            from logreel.cli.exits import report
+
             context = click.get_current_context(silent=True)
             words = () if context is None else context.find_root().obj or ()
             failed = report(error, words, context)

@@ -207,7 +207,7 @@ def play(
     """
     from logreel.ops.replay import Player
     from logreel.outputs.sinks.registry import sink
-    from logreel.registry.open_logs import open_many
+    from logreel.registry.open import open_many
 
     name, values = _sink_options(**to)
     chosen = _player_options(selection, **playing)

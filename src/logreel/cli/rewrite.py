@@ -215,8 +215,7 @@ def merge(
     definition become one channel.
     """
     from logreel.outputs.merge_formats import merge as write
-    from logreel.registry.log_files import expand
-    from logreel.registry.open_logs import open_many
+    from logreel.registry.open import expand, open_many
 
     inputs.check_form(output.format, output.out)
     with contextlib.ExitStack() as stack:
@@ -650,7 +649,7 @@ def index(files: tuple[str, ...], as_json: bool) -> int:
     """Write an index file for each log, so that it opens at once."""
     from logreel.cli.exits import LOST
     from logreel.registry import index_cache
-    from logreel.registry.log_files import one_file
+    from logreel.registry.open import one_file
 
     logs = inputs.Logs(files)
 

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from logreel.cli.draw import say
-from logreel.cli.exits import report
 from logreel.cli.signals import current
-from logreel.io.notices import listeners
+from logreel.errors import listeners
 
 if TYPE_CHECKING:
     import rich_click as click
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 #: Environment variable that the scripts of ``logreel completion`` set.
 COMPLETE = "_LOGREEL_COMPLETE"
 #: Not imported for verbs that read no file.
-GUARDS = "logreel.io.map_guard"
+GUARDS = "logreel.io.source"
 
 
 def run(args: Sequence[str]) -> int:
@@ -50,6 +49,8 @@ def run(args: Sequence[str]) -> int:
             error = failed if isinstance(failed, KeyboardInterrupt) else _changed_file(since) or failed
         if os.environ.get("LOGREEL_TRACEBACK") and not isinstance(error, SystemExit):
             raise
+        from logreel.cli.exits import report
+
         code = report(error, args, None if context is None else _innermost(context))
         _discard_output()
     finally:

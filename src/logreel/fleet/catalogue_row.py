@@ -14,7 +14,7 @@ from logreel.errors import LogError, Problem
 from logreel.fleet.source_files import content_digest, is_content_key
 from logreel.index.channel_index import TIMES_AT_ONCE
 from logreel.io.arrays import I64
-from logreel.log.brief import Brief
+from logreel.log.scan import Brief
 from logreel.log.times import utc_shift, utc_text
 from logreel.ops.inspect.summary import EARLIEST_NS, Summary, summary
 from logreel.ops.json_values import to_json_values

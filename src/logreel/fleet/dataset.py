@@ -26,11 +26,11 @@ from urllib.parse import quote
 from logreel.errors import LogError, TopicError, UsageError
 from logreel.fleet.catalogue_row import CatalogueRow
 from logreel.fleet.source_files import CATALOGUE, Fingerprint
+from logreel.io.arrays import check_arrow_threads
 from logreel.io.atomic_file import sync_folder
 from logreel.io.locking import lock
-from logreel.io.parallel import check_arrow_threads
-from logreel.io.remote.address import is_url
-from logreel.log.brief import Brief
+from logreel.io.source import is_url
+from logreel.log.scan import Brief
 
 if TYPE_CHECKING:
     import pyarrow as pa

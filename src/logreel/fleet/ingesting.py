@@ -39,8 +39,8 @@ from logreel.fleet.source_files import (
 )
 from logreel.fleet.upkeep import remove_manifests, settle
 from logreel.io.atomic_file import sync_folder
-from logreel.io.remote.address import is_url
-from logreel.log.brief import Brief
+from logreel.io.source import is_url
+from logreel.log.scan import Brief
 from logreel.ops.selection import keywords
 
 if TYPE_CHECKING:

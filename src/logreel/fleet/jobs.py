@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from logreel._version import __version__
-from logreel.errors import LogError
+from logreel.errors import LogError, heard
 from logreel.fleet.catalogue_row import FAILED
 from logreel.fleet.dataset import DatasetFile, topic_folder, write_json
 from logreel.fleet.plans import PlanOptions, Task, tasks_of
 from logreel.fleet.source_files import Fingerprint, content_digest, error_text, log_key
-from logreel.io.notices import heard
-from logreel.io.parallel import alone
+from logreel.io.arrays import alone
 from logreel.log.decrypted import FOR_BOTH, decrypted_notes, refusal
 
 if TYPE_CHECKING:

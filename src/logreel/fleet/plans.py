@@ -27,10 +27,10 @@ from logreel.fleet.source_files import (
 )
 from logreel.index.block_table import TIME_MIN
 from logreel.index.channel_index import TIMES_AT_ONCE
-from logreel.index.ranges import Rows
+from logreel.index.gather import Rows
 from logreel.io.arrays import I64
-from logreel.io.remote.address import is_url
-from logreel.log.brief import Brief
+from logreel.io.source import is_url
+from logreel.log.scan import Brief
 from logreel.log.times import stored_times, time_ns
 from logreel.log.topic_match import check_pattern, listed
 from logreel.ops.selection import keywords

@@ -11,12 +11,10 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from logreel.errors import LogError, UnknownFormatError, UsageError
-from logreel.io.remote.address import is_url
-from logreel.io.source import Source
+from logreel.io.source import Source, is_url
 from logreel.log.part_checks import natural_key
-from logreel.registry.index_cache import SUFFIX as INDEX_SUFFIX
 from logreel.registry.open import open_one_of_several
-from logreel.registry.registry import find_format, log_suffixes
+from logreel.registry.registry import INDEX_SUFFIX, find_format, log_suffixes
 
 if TYPE_CHECKING:
     from logreel.log.log import Log

@@ -16,7 +16,7 @@ from logreel.fleet.catalogue_row import DAMAGED, FAILED, HOUR, LONGEST, Catalogu
 from logreel.fleet.dataset import Dataset, DatasetFile, Manifest, locked, read_json, write_json
 from logreel.fleet.source_files import content_digest, error_text
 from logreel.io.atomic_file import sync_folder
-from logreel.log.brief import Brief
+from logreel.log.scan import Brief
 from logreel.registry.registry import log_suffixes
 
 #: A topic that this share of the logs of a format and vehicle has is missed in the others; of so many logs at least.

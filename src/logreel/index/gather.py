@@ -6,21 +6,246 @@ of the page faults of separate columns.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.index.block_table import Blocks
-from logreel.index.channel_index import ChannelIndex
-from logreel.index.ranges import PayloadRange, payload_ranges
-from logreel.index.rules import FieldAt
-from logreel.io.arrays import I64, aligned
-from logreel.io.parallel import run, shares
+from logreel.index.block_table import MISSING_SIZE, Blocks, unrolled
+from logreel.index.channel_index import ChannelIndex, FieldAt, MemberRows, Pick
+from logreel.io.arrays import I64, aligned, run, shares
+from logreel.io.source import FILE, SYNTHETIC, Buffer
 from logreel.kernels import block_table
-from logreel.layout.paths import Leaf
+from logreel.layout.nodes import Leaf
+
+Rows = slice | I64
+
+#: Bytes of decompressed chunks that are decoded together.
+RANGE_BYTES = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadRange:
+    """Consecutive messages of a channel.
+
+    data    uint8[b]  bytes that contain them
+    offset  int64[n]  payload start of each
+    size    int64[n]  payload bytes of each
+    """
+
+    data: Buffer
+    offset: I64
+    size: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Blocks with their bytes.
+
+    numbers  block numbers, ascending
+    data     uint8[b]  bytes that contain them
+    bases    int64[k]  start of each in *data*
+    """
+
+    numbers: list[int]
+    data: Buffer
+    bases: I64
+
+    def payload_range(
+        self, index: ChannelIndex, channel: int, entries: list[Rows] | None = None
+    ) -> PayloadRange:
+        """Return the messages of a channel in these blocks.
+
+        entries  entries wanted of each block; None: all
+        """
+        if entries is None:
+            first, last = index.table.run(channel)
+            entries = [slice(int(first[i]), int(last[i])) for i in self.numbers]
+        start, _ = _starts(index, channel, entries, self.bases)
+        return _payload_range(index, channel, self.data, start, partial(_picked, entries))
+
+
+def load(index: ChannelIndex, numbers: list[int], threads: int | None = None) -> Loaded:
+    """Return some blocks with their bytes, decompressed by *threads* (None: as many as processors)."""
+    chunks = [int(index.table.chunk[i]) for i in numbers]
+    bases = index.table.base[numbers]
+    distinct = list(dict.fromkeys(chunks))
+    index.chunks.fetch(distinct)
+    if len(distinct) == 1:
+        data = index.chunks[distinct[0]]
+    else:
+        # Only needed for compressed logs; importing it takes as long as opening a small log.
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+            parts = list(pool.map(index.chunks.__getitem__, distinct))
+        starts = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
+        place = dict(zip(distinct, starts.tolist(), strict=False))
+        data, bases = np.concatenate(parts), bases + np.array([place[c] for c in chunks], np.int64)
+    index.resolve(np.array(numbers, np.int64))
+    return Loaded(numbers, data, bases)
+
+
+def batches(index: ChannelIndex, numbers: Iterable[int]) -> Iterator[list[int]]:
+    """Yield block numbers to be loaded together: all consecutive ones in the file, or some megabytes of chunks."""
+    batch: list[int] = []
+    total = 0
+    for number in numbers:
+        chunk = int(index.table.chunk[number])
+        before = int(index.table.chunk[batch[0]]) if batch else chunk
+        if batch and ((before == FILE) != (chunk == FILE) or total >= RANGE_BYTES):
+            yield batch
+            batch, total = [], 0
+        batch.append(number)
+        total += 0 if chunk == FILE else index.chunks.size_of(chunk)
+    if batch:
+        yield batch
+
+
+def payload_ranges(index: ChannelIndex, channel: int, rows: Rows) -> Iterator[PayloadRange]:
+    """Yield the messages at *rows* of a channel (a slice, or ascending row numbers), in order.
+
+    Raises FileChangedError after a range whose bytes the file does not have any more.
+    """
+    if index.members(channel, slice(0, 0)) is not None:
+        for member in index.in_turn(channel, rows):
+            yield from payload_ranges(member.index, member.channel, member.rows)
+        return
+    synthetic = index.synthetic(channel)
+    if synthetic is not None:
+        yield PayloadRange(index.chunks[SYNTHETIC], synthetic.offset[rows], synthetic.size[rows])
+        return
+    if (index.table.chunk == FILE).all():
+        yield _payload_range(index, channel, index.chunks[FILE], *_in_file(index, channel, rows))
+        # What the caller made of the range is valid only if the file still has it.
+        index.chunks.check()
+        return
+    wanted = dict(_by_block(index, channel, rows))
+    for batch in batches(index, wanted):
+        yield load(index, batch).payload_range(index, channel, [wanted[number] for number in batch])
+        index.chunks.check()
+
+
+def _in_file(index: ChannelIndex, channel: int, rows: Rows) -> tuple[I64, Pick]:
+    """Return the starts of messages of a log without chunks, and what selects their stored numbers."""
+    first, last = index.table.run(channel)
+    ends = np.cumsum(last - first)
+    if not isinstance(rows, slice):
+        block = ends.searchsorted(rows, side="right")
+        index.resolve(np.unique(block))
+        entry = rows - (ends - last)[block]
+        start = index.table.entries(channel)[entry] + index.table.base[block]
+        return start, partial(_picked, [entry])
+    lo, hi, _ = rows.indices(int(ends[-1]) if len(ends) else 0)
+    # The blocks from the one that holds the first of them to the one that holds the last.
+    a, b = int(ends.searchsorted(lo, side="right")), int(ends.searchsorted(hi, side="left")) + 1
+    first, last = (first[a:b].copy(), last[a:b].copy()) if lo < hi else (first[:0], last[:0])
+    if len(first):
+        first[0] = last[0] - (int(ends[a]) - lo)
+        last[-1] -= int(ends[a + len(last) - 1]) - hi
+    index.resolve(np.flatnonzero(last > first) + a)
+    start = unrolled(index.table.entries(channel), first, last, index.table.base[a : a + len(first)])
+    return start, partial(unrolled, first=first, last=last)
+
+
+def _payload_range(index: ChannelIndex, channel: int, data: Buffer, start: I64, pick: Pick) -> PayloadRange:
+    offset, size = index.rules[channel].measure(data, start, pick)
+    # A message without bytes cannot be decoded; decoding reports it.
+    size[size == MISSING_SIZE] = 0
+    return PayloadRange(data, offset, size)
+
+
+def places(index: ChannelIndex, channel: int, rows: Rows) -> tuple[NDArray[np.int32], I64, I64]:
+    """Return int32[n] chunks, int64[n] payload starts and sizes (or MISSING_SIZE) of messages at *rows*, ascending."""
+    members = index.members(channel, rows)
+    if members is not None:
+        return _places_of_members(index, members)
+    synthetic = index.synthetic(channel)
+    if synthetic is not None:
+        offset = synthetic.offset[rows]
+        return np.full(len(offset), SYNTHETIC, np.int32), offset, synthetic.size[rows]
+    if (index.table.chunk == FILE).all():
+        start, pick = _in_file(index, channel, rows)
+        offset, size = index.rules[channel].measure(index.chunks[FILE], start, pick)
+        return np.full(len(offset), FILE, np.int32), offset, size
+    found = dict(_by_block(index, channel, rows))
+    if not found:
+        return np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64)
+    numbers, entries = np.array(list(found), np.int64), list(found.values())
+    index.resolve(numbers)
+    start, lengths = _starts(index, channel, entries, index.table.base[numbers])
+    chunk = np.repeat(index.table.chunk[numbers], lengths)
+    # Only formats without chunks store sizes outside the message or compute them.
+    return chunk, *index.rules[channel].measure(index.chunks[FILE], start, partial(_picked, entries))
+
+
+def _places_of_members(
+    index: ChannelIndex, members: Sequence[MemberRows]
+) -> tuple[NDArray[np.int32], I64, I64]:
+    found = [(m.part, m.at, *places(m.index, m.channel, m.rows)) for m in members]
+    n = sum(len(offset) for _, _, _, offset, _ in found)
+    chunk, offset, size = np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n, np.int64)
+    for part, at, chunks, offsets, sizes in found:
+        chunk[at], offset[at], size[at] = index.joined_chunks(part, chunks), offsets, sizes
+    return chunk, offset, size
+
+
+def _starts(index: ChannelIndex, channel: int, entries: list[Rows], bases: I64) -> tuple[I64, list[int]]:
+    """Return message starts in blocks that begin at *bases*, and their number in each block."""
+    found = [index.table.entries(channel)[entry] for entry in entries]
+    lengths = [len(some) for some in found]
+    start, n = np.empty(sum(lengths), np.int64), 0
+    for some, base in zip(found, bases.tolist(), strict=True):
+        np.add(some, base, out=start[n : n + len(some)], dtype=np.int64, casting="unsafe")
+        n += len(some)
+    return start, lengths
+
+
+def _picked(entries: list[Rows], values: NDArray[Any]) -> I64:
+    return np.concatenate([values[entry] for entry in entries]).astype(np.int64)
+
+
+def _by_block(index: ChannelIndex, channel: int, rows: Rows) -> Iterator[tuple[int, Rows]]:
+    """Yield each block with wanted rows: its number, and the entries wanted."""
+    start, last = index.table.run(channel)
+    count = last - start
+    ends = np.cumsum(count)
+    if isinstance(rows, slice):
+        lo, hi, _ = rows.indices(int(ends[-1]) if len(ends) else 0)
+        from_, to = ends.searchsorted(lo, side="right"), ends.searchsorted(hi, side="left")
+        for i in range(int(from_), min(int(to) + 1, len(ends))):
+            before = int(ends[i] - count[i])
+            a, b = max(lo - before, 0), min(hi - before, int(count[i]))
+            if b > a:
+                yield i, slice(int(start[i]) + a, int(start[i]) + b)
+        return
+    block = ends.searchsorted(rows, side="right")
+    edges = [0, *(np.flatnonzero(np.diff(block)) + 1).tolist(), len(rows)] if len(rows) else []
+    for a, b in pairwise(edges):
+        i = int(block[a])
+        yield i, rows[a:b] - (ends[i] - count[i]) + start[i]
+
+
+def intersect_rows(a: Rows, b: Rows) -> Rows:
+    """Return the rows that are in both, each a slice without a step or ascending row numbers."""
+    if isinstance(a, slice):
+        if not isinstance(b, slice):
+            return _rows_in_slice(b, a)
+        first, stop = max(a.start, b.start), min(a.stop, b.stop)
+        return slice(first, max(first, stop))
+    return _rows_in_slice(a, b) if isinstance(b, slice) else np.intersect1d(a, b, assume_unique=True)
+
+
+def _rows_in_slice(rows: I64, span: slice) -> I64:
+    found: I64 = rows[(rows >= span.start) & (rows < span.stop)]
+    return found
+
 
 Bytes1 = NDArray[np.uint8]
 #: A row of the kernel's table of fields: offset, width, offset in the arena, step, multiplier.

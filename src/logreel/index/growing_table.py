@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from logreel.index.block_table import Blocks
-from logreel.io.chunks import FILE
+from logreel.io.source import FILE
 
 #: So many small blocks in a row, each made of one part, become one block; so many of these become one again.
 JOINED = 32

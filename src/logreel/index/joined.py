@@ -12,13 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.index.block_table import SelectedMessages
-from logreel.index.channel_index import ChannelIndex, MemberRows
+from logreel.index.channel_index import (
+    ChannelIndex,
+    ChannelRules,
+    IndexAccess,
+    MemberRows,
+    Rule,
+    SyntheticMessages,
+)
+from logreel.index.gather import Rows
 from logreel.index.merge import FIRST_BATCH, in_order
 from logreel.index.message_index import MessageIndex
-from logreel.index.ranges import Rows
-from logreel.index.rules import ChannelRules, IndexAccess, Rule, SyntheticMessages
 from logreel.io.arrays import I64
-from logreel.io.chunks import JoinedChunks
+from logreel.io.source import JoinedChunks
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.index.block_table import MISSING_SIZE, SelectedMessages
-from logreel.index.channel_index import ChannelIndex
-from logreel.index.gather import gather_times
-from logreel.index.ranges import Rows
-from logreel.index.rules import Pick, add_stored
+from logreel.index.channel_index import ChannelIndex, Pick, add_stored
+from logreel.index.gather import Rows, gather_times
 from logreel.io.arrays import I64, distinct
-from logreel.io.chunks import AHEAD_BYTES, FILE
+from logreel.io.source import FETCH_BYTES, FILE
 from logreel.kernels import merge as kernel
 
 #: Messages of a batch.
@@ -208,7 +206,7 @@ class _Merge:
             return
         lo, hi = (max(0, at + 1 - MOST_AHEAD), at + 1) if self._is_reverse else (at, at + MOST_AHEAD)
         coming = wanted[lo:hi][::-1] if self._is_reverse else wanted[lo:hi]
-        n = index.fetch(coming, AHEAD_BYTES)
+        n = index.fetch(coming, FETCH_BYTES)
         lo, hi = (at + 1 - n, at + 1) if self._is_reverse else (at, at + n)
         self._wanted[id(index)] = np.delete(wanted, slice(lo, hi))
 

@@ -5,22 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from functools import cache, cached_property, partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from logreel.errors import LogError, UsageError
-from logreel.index.block_table import MISSING_SIZE, TIME_MAX, TIME_MIN, Blocks, SelectedMessages, Separate
-from logreel.index.channel_index import Build, ChannelIndex, Resolve
-from logreel.index.gather import gather_times
-from logreel.index.merge import FIRST_BATCH, in_order
-from logreel.index.nanoseconds import whole_ns
-from logreel.index.ranges import Rows, intersect_rows
-from logreel.index.rules import ChannelRules, FunctionValues, LoadedValues, StoredValues, SyntheticMessages
+from logreel.index.block_table import (
+    MISSING_SIZE,
+    TIME_MAX,
+    TIME_MIN,
+    Blocks,
+    SelectedMessages,
+    Separate,
+    whole_ns,
+)
+from logreel.index.channel_index import (
+    Build,
+    ChannelIndex,
+    ChannelRules,
+    FunctionValues,
+    LoadedValues,
+    Resolve,
+    StoredValues,
+    SyntheticMessages,
+)
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE, SYNTHETIC, Buffer, Chunks
-from logreel.io.source import Source
+from logreel.io.source import FILE, SYNTHETIC, Buffer, Chunks, Source
+
+if TYPE_CHECKING:
+    from logreel.index.gather import Rows
 
 
 def _length(rows: Callable[[], I64]) -> int:
@@ -186,8 +200,12 @@ class MessageIndex(ChannelIndex):
 
         keep  False: the times of the channel are read in pieces and not kept, so that memory is bounded
         """
-        found = self._between(channel, start, end, keep)
-        return intersect_rows(found, self._restricted[channel]) if channel in self._restricted else found
+        rows = self._between(channel, start, end, keep)
+        if channel not in self._restricted:
+            return rows
+        from logreel.index.gather import intersect_rows
+
+        return intersect_rows(rows, self._restricted[channel])
 
     def _between(self, channel: int, start: int | None, end: int | None, keep: bool) -> Rows:
         n = self.count(channel)
@@ -266,6 +284,8 @@ class MessageIndex(ChannelIndex):
             raise UsageError(f"order is 'time' or 'file', not {order!r}")
         numbers = range(len(self.rules)) if channels is None else channels
         rows = {n: self.rows_between(n, start, end) for n in numbers}
+        from logreel.index.merge import FIRST_BATCH, in_order
+
         if order == "time":
             # The first batch is small, for callers that want only a few messages.
             return in_order(self, rows, True, reverse, FIRST_BATCH)
@@ -273,6 +293,9 @@ class MessageIndex(ChannelIndex):
 
     def select_rows(self, rows: Mapping[int, Rows], reverse: bool = False) -> Iterator[SelectedMessages]:
         """Yield the messages at *rows* of each channel in file order."""
+        # Not imported for logs whose messages nobody reads.
+        from logreel.index.merge import in_order
+
         return in_order(self, rows, False, reverse)
 
     def message_at(self, channel: int, row: int) -> tuple[int, int, int, int] | None:
@@ -280,6 +303,8 @@ class MessageIndex(ChannelIndex):
 
         None where only ``select_rows`` can tell, and for a missing message.
         """
+        from logreel.index.gather import gather_times
+
         if (synthetic := self.synthetic(channel)) is not None:
             return int(synthetic.time[row]), SYNTHETIC, int(synthetic.offset[row]), int(synthetic.size[row])
         if self.reads_in_ranges:
@@ -333,3 +358,54 @@ class MessageIndex(ChannelIndex):
     def size(self) -> I64:
         """int64[n]: payload bytes of all messages in file order."""
         return self._all.size
+
+
+C = TypeVar("C")
+
+
+def rows_of(
+    index: MessageIndex, channels: Mapping[int, C], selections: Iterable[SelectedMessages]
+) -> Iterator[tuple[int, C, memoryview, int]]:
+    """Yield time, channel, payload and offset of the messages of *selections*; *channels*: by number.
+
+    Raises FileChangedError before and after a batch of messages whose bytes the file does not have any more.
+    """
+    from logreel.index.merge import ranges_in_one_chunk
+
+    views: dict[int, memoryview] = {}
+    chunks = index.chunks
+    for picked in selections:
+        offset, end = picked.offset, picked.offset + picked.size
+        for lo, hi in ranges_in_one_chunk(picked.chunk):
+            chunk = int(picked.chunk[lo])
+            if chunk not in views:
+                # Each view may keep an unpacked chunk in memory.
+                views = {chunk: chunks.view(chunk), **dict(list(views.items())[:3])}
+            view, some = views[chunk], slice(lo, hi)
+            places = offset[some].tolist()
+            rows = zip(
+                picked.time[some].tolist(),
+                [channels[number] for number in picked.channel[some].tolist()],
+                [view[a:b] for a, b in zip(places, end[some].tolist(), strict=True)],
+                places,
+                strict=True,
+            )
+            chunks.check_pages()
+            yield from rows
+    chunks.check()
+
+
+def message_at(
+    index: MessageIndex, number: int, channel: C, row: int
+) -> tuple[int, C, memoryview, int] | None:
+    """Return what ``rows_of`` yields for one message of the channel *number*; None where only that can tell."""
+    try:
+        found = index.message_at(number, row)
+        if found is None:
+            return None
+        time, chunk, offset, size = found
+        data = index.chunks.view(chunk)[offset : offset + size]
+    finally:
+        # An error may come from a file that was truncated.
+        index.chunks.check()
+    return time, channel, data, offset

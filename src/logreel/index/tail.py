@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.index.block_table import MISSING_SIZE, Blocks, SelectedMessages
-from logreel.index.channel_index import ChannelIndex
-from logreel.index.rules import Pick
+from logreel.index.channel_index import ChannelIndex, Pick
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE, SYNTHETIC
+from logreel.io.source import FILE, SYNTHETIC
 
 
 class MessagePlace(NamedTuple):

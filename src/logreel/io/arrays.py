@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+import _thread
+import itertools
+import mmap
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from logreel.kernels import block_table as kernel
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -60,3 +75,164 @@ def keep_freed_memory() -> None:
     fill. The process keeps up to 48 MB more; no memory is touched here.
     """
     np.empty(24 << 20, np.uint8)
+
+
+T = TypeVar("T")
+#: Least number of values for a thread.
+NUMBERS = 1 << 19
+_here = threading.local()
+
+
+def alone(work: Callable[[], T]) -> T:
+    """Run ``work()`` without further threads, for callers that keep all processors busy themselves."""
+    before = getattr(_here, "alone", False)
+    _here.alone = True
+    try:
+        return work()
+    finally:
+        _here.alone = before
+
+
+def shares(n: int, least: int, threads: int | None = None) -> list[slice]:
+    """Return slices that split range(n) into one share per processor, each of at least *least*.
+
+    threads  None: the number of processors, or one in ``alone``
+    """
+    threads = threads or (1 if getattr(_here, "alone", False) else os.cpu_count() or 1)
+    count = max(1, min(threads, n // least))
+    cuts = [n * i // count for i in range(count + 1)]
+    return [slice(lo, hi) for lo, hi in itertools.pairwise(cuts)]
+
+
+class _Helpers:
+    """Threads that are kept for ``run``: a pool that is made and ended for each call costs more than small work."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+
+    def submit(self, work: Callable[..., T], *args: Any) -> Future[T]:
+        with self._lock:
+            if self._pool is None:
+                from concurrent.futures import ThreadPoolExecutor
+
+                self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "logreel-helper")
+            return self._pool.submit(work, *args)
+
+
+def _after_fork() -> None:
+    global _helpers
+    # The child has none of the threads.
+    _helpers = _Helpers()
+
+
+_helpers = _Helpers()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def run(work: Callable[[int, slice], T], cut: list[slice]) -> list[T]:
+    """Return ``work(number, share)`` of every share; the first one runs in this thread, the others in helper threads.
+
+    A share that no helper has begun by then runs in this thread too, so that work may itself call ``run``.
+    """
+    coming = [_helpers.submit(work, i, share) for i, share in enumerate(cut) if i]
+    try:
+        found = [work(0, cut[0])]
+        for i, share in enumerate(coming, 1):
+            found.append(work(i, cut[i]) if share.cancel() else share.result())
+        return found
+    finally:
+        for share in coming:
+            if not share.cancel():
+                # Helpers may write to memory of the caller: none is left running, also after an error.
+                share.exception()
+
+
+def ahead(items: Iterable[T], depth: int = 1) -> Iterator[T]:
+    """Yield *items*, of which up to *depth* are produced ahead in a background thread."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    source, end = iter(items), object()
+    with ThreadPoolExecutor(1) as pool:
+        coming: deque[Future[Any]] = deque(pool.submit(next, source, end) for _ in range(depth))
+        while (item := coming.popleft().result()) is not end:
+            coming.append(pool.submit(next, source, end))
+            yield item
+
+
+def repeated(values: NDArray[Any], count: NDArray[np.int64]) -> NDArray[Any]:
+    """Return *values* with each repeated *count* times, like ``np.repeat``."""
+    if values.dtype.itemsize != 8:
+        return np.repeat(values, count)
+    count = np.ascontiguousarray(count, np.int64)
+    ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(count)])
+    source, out = np.ascontiguousarray(values).view(np.int64), np.empty(int(ends[-1]), values.dtype)
+    parts = shares(len(out), NUMBERS)
+    # For each share, the values that begin in it.
+    cuts = [0, *(int(ends.searchsorted(part.stop)) for part in parts[:-1]), len(source)]
+
+    def fill(i: int, _: slice) -> int:
+        lo, hi = cuts[i], cuts[i + 1]
+        return kernel.repeat(source[lo:hi], count[lo:hi], out.view(np.int64)[ends[lo] : ends[hi]])
+
+    run(fill, parts)
+    return out
+
+
+#: Seconds to wait for threads that were started to end.
+PATIENCE = 10.0
+#: Bytes of address space that a thread takes: its stack, and the memory that glibc reserves for its allocations.
+THREAD_ROOM = 80 << 20
+
+
+def has_limited_room() -> bool:
+    """Return whether the address space of this process is limited, as ``ulimit -v`` does it."""
+    if sys.platform == "win32":
+        return False
+    import resource
+
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+
+
+def check_arrow_threads() -> None:
+    """Raise MemoryError or RuntimeError ("can't start new thread") if Arrow could not start its threads.
+
+    To call before ``pyarrow.dataset`` reads: it does not report a refused thread, but waits for what that thread would
+    have done. With a limited address space, Arrow gets one thread to read and one to decode. Takes 0.3 ms.
+    """
+    import pyarrow as pa
+
+    if has_limited_room():
+        pa.set_cpu_count(1)
+        pa.set_io_thread_count(1)
+        _check_address_space(2 * THREAD_ROOM)
+    _check_threads(pa.cpu_count() + pa.io_thread_count())
+
+
+def _check_address_space(size: int) -> None:
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    try:
+        mmap.mmap(-1, size, flags, mmap.PROT_READ).close()
+    except OSError:
+        raise MemoryError(f"less than {size >> 20} MiB of address space are left") from None
+
+
+def _check_threads(number: int) -> None:
+    gate, ended = _thread.allocate_lock(), SimpleQueue[None]()
+
+    def wait() -> None:
+        with gate:
+            ended.put(None)
+
+    started = 0
+    with gate:
+        # Not threading.Thread: its start() waits forever if the thread dies for want of memory.
+        while started < number:
+            _thread.start_new_thread(wait, ())
+            started += 1
+    try:
+        for _ in range(started):
+            ended.get(timeout=PATIENCE)
+    except Empty:
+        raise RuntimeError("can't start new thread") from None

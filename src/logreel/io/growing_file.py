@@ -51,7 +51,7 @@ class GrowingFile:
         self.target, self.active = path.with_name(name), path.with_name(name + ACTIVE)
         self._handle, self._size = -1, 0
         self.guard = guard
-        self._was_active = False
+        self.was_active = False
 
     def open(self) -> bool:
         """Open the file that is written, else the complete one; return False if there is none (yet).
@@ -71,10 +71,10 @@ class GrowingFile:
                 "is no regular file, which can be followed; a pipe is read with -", path=str(place)
             )
         # Writers that insert something at the end complete another file than the one that they began.
-        is_final = self._was_active and place == self.target
+        is_final = self.was_active and place == self.target
         self.close()
         # An unfinished file may get its final name at any moment from now on.
-        self._handle, self._size, self._was_active = handle, 0, is_final or place == self.active
+        self._handle, self._size, self.was_active = handle, 0, is_final or place == self.active
         return True
 
     def adopt(self, source: Source) -> None:
@@ -85,13 +85,13 @@ class GrowingFile:
                 if source.inode == _inode(os.fstat(handle)):
                     self.close()
                     self._handle, self._size = handle, source.size
-                    self._was_active = place == self.active
+                    self.was_active = place == self.active
                     return
                 os.close(handle)
 
     def follows(self, part: GrowingFile) -> None:
         """Note that the same writer wrote *part* before: if it uses two names, the final one means complete."""
-        self._was_active |= part._was_active
+        self.was_active |= part.was_active
 
     def _newest(self) -> Path | None:
         """Return the name of the file that is written, or else of the complete one."""
@@ -120,14 +120,14 @@ class GrowingFile:
             return FileChange.SAME
         if not os.path.samestat(newest, found):
             return FileChange.REPLACED
-        return FileChange.COMPLETE if place == self.target and self._was_active else FileChange.SAME
+        return FileChange.COMPLETE if place == self.target and self.was_active else FileChange.SAME
 
     def source(self, name: str) -> Source:
         """Return the bytes that the file has now as a Source called *name*."""
         found = os.fstat(self._handle)
         active = _stat(self.active)
         is_active = active is not None and os.path.samestat(active, found)
-        self._was_active |= is_active
+        self.was_active |= is_active
         place = self.active if is_active else self.target
         source = Source.of_file(self._handle, name, place, self.guard, grows=True)
         self._size = source.size
@@ -168,7 +168,7 @@ class GrowingFile:
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
-            self._was_active = False
+            self.was_active = False
 
     def __enter__(self) -> Self:
         return self

@@ -2,29 +2,173 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import io
+import itertools
 import mmap
 import os
+import re
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import LogError
-from logreel.io.map_guard import MapGuard, mapping_of
-from logreel.kernels import block_table
-from logreel.limits import default_limits
+from logreel.errors import FileChangedError, LogError
+from logreel.kernels import block_table, mapguard
+from logreel.limits import Limits, default_limits
 
 if TYPE_CHECKING:
     from logreel.io.trusted_file import PieceDigests
+
+
+#: Bytes at both ends of a file that are compared if its modification time changed.
+_ENDS = 4096
+_serials = itertools.count()
+_alive: weakref.WeakSet[MapGuard] = weakref.WeakSet()
+_HINT = "open it again when nothing writes it"
+_INVALID = "; what was read is not valid"
+
+
+class MapGuard:
+    """What to ask of a mapped file after its bytes were used.
+
+    data   uint8[n], the bytes mapped; they are watched as long as any array uses them
+    owner  the mapping
+    name   name of the file, for errors
+    path   the file, if its modification time is compared as well, else None
+    watch  False: leave the signal alone
+    """
+
+    def __init__(
+        self, data: NDArray[np.uint8], owner: mmap.mmap, name: str, path: Path | None, watch: bool
+    ) -> None:
+        self.name, self._data, self._owner = name, data, owner
+        self._path = None if path is None else os.fspath(path)
+        self._size = len(owner)
+        self._number = mapguard.watch(data) if watch and mapguard.install() else -1
+        # Of the first page, which begins before the first byte if that is not at the start of a page.
+        self._first = data.ctypes.data % mmap.PAGESIZE if self._number >= 0 else 0
+        if self._number >= 0:
+            weakref.finalize(data, mapguard.forget, self._number).atexit = False
+        self._stamp = self._stat()
+        self._key = self._new_key()
+        self._losses = mapguard.losses()
+        self._head, self._tail = self._ends(data) if path is not None else (b"", b"")
+        self._error: FileChangedError | None = None
+        self.serial = next_serial()
+        _alive.add(self)
+
+    def _stat(self) -> os.stat_result | None:
+        """Return what the system says of the file of that name."""
+        try:
+            return None if self._path is None else os.stat(self._path)
+        except OSError:
+            return None
+
+    def _new_key(self) -> tuple[bytes, int, int, int, int] | None:
+        """Return what the file has if it is unchanged; None where only its size is compared."""
+        found = self._stamp
+        if self._path is None or found is None:
+            return None
+        return os.fsencode(self._path), found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+    @staticmethod
+    def _ends(data: NDArray[np.uint8]) -> tuple[bytes, bytes]:
+        return data[:_ENDS].tobytes(), data[-_ENDS:].tobytes()
+
+    def error(self) -> FileChangedError | None:
+        """Return the error if the bytes that were used until now may not be those of the file as it was opened."""
+        if self._error is None and not self._is_untouched():
+            self._error = self._find_error()
+        return self._error
+
+    @property
+    def may_have_lost_pages(self) -> bool:
+        """Whether pages of any file were replaced since the last ``check``."""
+        return mapguard.losses() != self._losses
+
+    def _is_untouched(self) -> bool:
+        """Return whether no page was replaced anywhere, and the file is the same as before; costs one system call."""
+        if self.may_have_lost_pages:
+            return False
+        return self._owner.size() == self._size if self._key is None else mapguard.is_same(*self._key)
+
+    def _find_error(self) -> FileChangedError | None:
+        losses = mapguard.losses()
+        lost = mapguard.lost(self._number) if self._number >= 0 else -1
+        named, before = self._stat(), self._stamp
+        # Another file of that name is none of the mapped one.
+        is_same = named is not None and before is not None and os.path.samestat(named, before)
+        size = named.st_size if named is not None and is_same else self._owner.size()
+        if size < self._size:
+            text = f"the file was truncated from {self._size} to {size} bytes while it was open{_INVALID}"
+            return FileChangedError(text, path=self.name, offset=size, hint=_HINT)
+        if lost >= 0:
+            text = f"the file was truncated, or could not be read, while it was open{_INVALID}"
+            at = max(0, lost - self._first)
+            return FileChangedError(text, path=self.name, offset=at, hint=_HINT)
+        if is_same and named is not None and self._was_overwritten(named):
+            text = f"the file was overwritten while it was open{_INVALID}"
+            return FileChangedError(text, path=self.name, hint=_HINT)
+        self._losses = losses
+        return None
+
+    def _was_overwritten(self, now: os.stat_result) -> bool:
+        """Return whether bytes at the ends changed; only files whose modification time changed are compared."""
+        if self._stamp is None or now.st_mtime_ns == self._stamp.st_mtime_ns:
+            return False
+        head, tail = self._ends(self._data)
+        # Recorders write the number of messages into the head of a file when they complete it.
+        if tail != self._tail or (head != self._head and now.st_size == self._size):
+            return True
+        self._stamp = now
+        self._key = self._new_key()
+        return False
+
+    def check(self) -> None:
+        """Raise FileChangedError if the bytes that were used until now may not be those of the opened file."""
+        if (found := self.error()) is not None:
+            error = copy.copy(found)
+            error.path = self.name
+            raise error
+
+    def release(self) -> None:
+        """Stop reporting the file: another mapping of it replaces this one."""
+        _alive.discard(self)
+
+
+def next_serial() -> int:
+    """Return a number that is greater than those of all guards so far."""
+    return next(_serials)
+
+
+def changed_files(since: int = 0) -> list[FileChangedError]:
+    """Return an error for each file that is mapped now and was found changed.
+
+    since  what ``next_serial`` returned; files mapped before are left out
+    """
+    guards = [guard for guard in list(_alive) if guard.serial >= since]
+    return [error for guard in guards if (error := guard.error()) is not None]
+
+
+def mapping_of(buffer: object) -> mmap.mmap | None:
+    """Return the mapping of a file that *buffer* is a part of: an mmap, a memoryview, or an array; None: of none."""
+    for _ in range(16):
+        if isinstance(buffer, mmap.mmap):
+            return buffer
+        buffer = getattr(buffer, "obj" if isinstance(buffer, memoryview) else "base", None)
+    return None
+
 
 Readable = str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]
 #: Definitions that users provide for logs without them: files or folders, and types by topic.
@@ -264,3 +408,231 @@ class Source:
         except OSError as error:
             raise LogError(f"the file went away: {error.strerror}", path=self.name) from error
         return f"{self.size}-{stamp}-{digest.hexdigest()}"
+
+
+#: Beginning of an address.
+ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+
+
+def is_url(text: object) -> bool:
+    """Return whether *text* begins with a scheme and ``://``."""
+    return isinstance(text, str) and ADDRESS.match(text) is not None
+
+
+#: Chunk number of the file itself.
+FILE = -1
+#: Chunk number of records that the reader builds from other content (text lines, parameters).
+SYNTHETIC = -2
+
+Buffer = NDArray[np.uint8]
+#: Bytes of a remote log that are fetched together when chunks are read one after another.
+FETCH_BYTES = 8 << 20
+
+
+class Chunks:
+    """Buffers by chunk number: FILE, SYNTHETIC, or 0 … for chunks that the format unpacks.
+
+    unpack  returns the bytes of a chunk number ≥ 0; only for formats with compressed chunks
+    sizes   approximate unpacked bytes of each chunk
+    places  offsets of the packed chunks in the file
+    ends    offsets of their ends, for a remote log with all messages in chunks, of which only the
+            chunks that are used are fetched; None: messages may lie in the file itself
+    by_block  True: the log has no chunks; *places* and *ends* are those of the blocks of the block table
+    """
+
+    _ends: Callable[[int], int] | None = None
+    by_block = False
+
+    def __init__(
+        self,
+        source: Source,
+        unpack: Callable[[int], Buffer] | None = None,
+        sizes: Callable[[int], int] = lambda chunk: 1 << 20,
+        places: Callable[[int], int] = lambda chunk: 0,
+        ends: Callable[[int], int] | None = None,
+        by_block: bool = False,
+    ) -> None:
+        self.by_block = by_block
+        self._source, self._unpack, self._sizes, self._places = source, unpack, sizes, places
+        self._ends = ends if source.in_ranges else None
+        self.synthetic: Buffer = np.zeros(0, np.uint8)
+
+    def __getitem__(self, chunk: int) -> Buffer:
+        if chunk == FILE:
+            # Of a log with all messages in chunks, no byte of it is used; of others, those that were fetched.
+            return self._source.data if self._ends is None else self._source.span(0, 0)
+        if chunk == SYNTHETIC:
+            return self.synthetic
+        if self._unpack is None:
+            raise IndexError(f"this log has no chunk {chunk}")
+        return self._unpack(chunk)
+
+    @property
+    def in_ranges(self) -> bool:
+        """Whether only the chunks that are used are fetched."""
+        return self._ends is not None
+
+    def fetch(self, chunks: Sequence[int], most: int = 1 << 62) -> int:
+        """Fetch chunks of a remote log together, the first ones up to *most* bytes; return their number.
+
+        Of a log without chunks, *chunks* are numbers of blocks. Nothing but remote logs needs it.
+        """
+        if self._ends is None:
+            return len(chunks)
+        starts, ends, count = list[int](), list[int](), 0
+        for one in chunks:
+            count += 1
+            if one < 0:
+                continue
+            starts.append(self._places(one))
+            ends.append(self._ends(one))
+            most -= ends[-1] - starts[-1]
+            if most <= 0:
+                break
+        self._source.fetch(np.array(starts, np.int64), np.array(ends, np.int64))
+        return count
+
+    def locate(self, chunk: int) -> tuple[int, int]:
+        """Return the number of the file that a chunk is in, and the number of the chunk there."""
+        return 0, chunk
+
+    def check(self) -> None:
+        """Raise FileChangedError if bytes of the file that were used until now may not be those that it had."""
+        self._source.check()
+
+    def check_pages(self) -> None:
+        """Do what ``check`` does if pages of any file were lost, else nothing; for what is called often."""
+        self._source.check_pages()
+
+    def size_of(self, chunk: int) -> int:
+        """Return the bytes of a chunk, without unpacking it if its size is known."""
+        return self._sizes(chunk) if chunk >= 0 else len(self[chunk])
+
+    def place_of(self, chunk: int) -> int:
+        """Return the offset in the file of the stored bytes of a chunk."""
+        return self._places(chunk) if chunk >= 0 else 0
+
+    def view(self, chunk: int) -> memoryview:
+        """Return the buffer of a chunk as a memoryview."""
+        if chunk == FILE and self._ends is None:
+            return self._source.view
+        return memoryview(self[chunk])  # type: ignore[arg-type]
+
+
+class ChunkCache:
+    """Thread-safe cache of unpacked chunks by number.
+
+    unpack  returns the bytes of a chunk; of a damaged one the valid prefix
+    sizes   greatest size of each chunk in bytes
+    slow    True if unpacking takes longer than reading a file
+    limits  bytes of unpacked chunks that are kept in memory, and in a temporary file
+
+    Small logs stay in memory. Of larger ones, slowly unpacked chunks go to a mapped temporary file, whose pages the
+    system can evict and read again; otherwise the most recently used chunks are kept.
+    """
+
+    def __init__(
+        self, unpack: Callable[[int], Buffer], sizes: Sequence[int], slow: bool, limits: Limits
+    ) -> None:
+        self._unpack, self._most = unpack, limits.cache_bytes
+        self._held = 0
+        self._kept: OrderedDict[int, Buffer] = OrderedDict()
+        self._locks = [Lock() for _ in range(64)]
+        self._lock = Lock()
+        self._place = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._spool: IO[bytes] | None = None
+        if slow and limits.cache_bytes < self._place[-1] <= limits.spool_bytes:
+            with suppress(OSError):
+                import tempfile
+
+                self._spool = tempfile.TemporaryFile(prefix="logreel-")  # noqa: SIM115 - lives as long as the log
+                weakref.finalize(self, self._spool.close)
+
+    def __call__(self, number: int) -> Buffer:
+        """Return the unpacked bytes of a chunk; of a damaged one the valid prefix."""
+        with self._locks[number % len(self._locks)]:
+            with self._lock:
+                if number in self._kept:
+                    self._kept.move_to_end(number)
+                    return self._kept[number]
+            data = self._unpack(number)
+            if self._spool is not None and len(data):
+                data = self._spooled(number, data)
+            self._store(number, data)
+            return data
+
+    def _spooled(self, number: int, data: Buffer) -> Buffer:
+        """Return the bytes mapped from the temporary file; *data* itself if they cannot be written."""
+        if self._spool is None or len(data) > self._place[number + 1] - self._place[number]:
+            return data
+        try:
+            handle, at = self._spool.fileno(), int(self._place[number])
+            view, done = memoryview(data), 0  # type: ignore[arg-type]
+            while done < len(view):
+                done += os.pwrite(handle, view[done:], at + done)
+            # Mappings begin at page borders.
+            page = at // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+            pages = mmap.mmap(handle, at - page + len(view), access=mmap.ACCESS_READ, offset=page)
+        except OSError:
+            self._spool = None
+            return data
+        return np.frombuffer(pages, np.uint8, len(data), at - page)
+
+    def _store(self, number: int, data: Buffer) -> None:
+        with self._lock:
+            self._kept[number] = data
+            self._held += len(data)
+            if self._spool is None:
+                # Mapped chunks do not occupy memory of the process, so they stay.
+                while self._held > self._most and len(self._kept) > 1:
+                    self._held -= len(self._kept.popitem(last=False)[1])
+
+
+class JoinedChunks(Chunks):
+    """Buffers of several files: -1, -3, -5 … are the files themselves, -2, -4, -6 … their synthetic chunks.
+
+    Chunk c of part p of n, where it is unpacked, is c * n + p.
+    """
+
+    def __init__(self, parts: Sequence[Chunks]) -> None:
+        self._parts = list(parts)
+
+    def number(self, part: int, chunk: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return int32[n]: the numbers here of chunks of *part*."""
+        found: NDArray[Any] = np.where(chunk < 0, chunk - 2 * part, chunk * len(self._parts) + part)
+        return found.astype(np.int32)
+
+    def locate(self, chunk: int) -> tuple[int, int]:
+        """Return the part of a chunk, and its number there."""
+        if chunk < 0:
+            return (-chunk - 1) // 2, FILE if chunk % 2 else SYNTHETIC
+        return chunk % len(self._parts), chunk // len(self._parts)
+
+    def __getitem__(self, chunk: int) -> Buffer:
+        part, number = self.locate(chunk)
+        return self._parts[part][number]
+
+    def check(self) -> None:
+        """Raise FileChangedError if one of the files was found changed, see ``Chunks.check``."""
+        for part in self._parts:
+            part.check()
+
+    def check_pages(self) -> None:
+        """Do what ``check`` does if pages of any file were lost, see ``Chunks.check_pages``."""
+        for part in self._parts:
+            part.check_pages()
+
+    def size_of(self, chunk: int) -> int:
+        """Return the bytes of a chunk, see ``Chunks.size_of``."""
+        part, number = self.locate(chunk)
+        return self._parts[part].size_of(number)
+
+    def place_of(self, chunk: int) -> int:
+        """Return the offset in its file of the stored bytes of a chunk."""
+        part, number = self.locate(chunk)
+        return self._parts[part].place_of(number)
+
+    def view(self, chunk: int) -> memoryview:
+        """Return the buffer of a chunk as a memoryview."""
+        part, number = self.locate(chunk)
+        return self._parts[part].view(number)

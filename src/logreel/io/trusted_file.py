@@ -13,7 +13,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.io.parallel import run, shares
+from logreel.io.arrays import run, shares
 
 _GROUP, _OTHERS = 0o020, 0o002
 

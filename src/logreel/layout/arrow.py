@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logreel.io.arrays import I64
-from logreel.io.parallel import repeated
+from logreel.io.arrays import I64, repeated
 from logreel.layout.arrow_from_buffers import Buffers, build_fields, list_array
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import MAX_SIZE, Sequence

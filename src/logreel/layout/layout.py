@@ -12,9 +12,20 @@ from functools import cached_property
 from typing import Any
 
 from logreel.errors import DefinitionError
-from logreel.layout import decode, paths
-from logreel.layout.nodes import MAX_LEAVES, Measure, Sequence, Struct, measure
-from logreel.layout.paths import Leaf, Place, leaves_of
+from logreel.layout.nodes import (
+    MAX_LEAVES,
+    Leaf,
+    Measure,
+    Place,
+    Sequence,
+    Struct,
+    find,
+    leaves_of,
+    measure,
+    paths,
+    project,
+    record_of,
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,11 +73,11 @@ class Layout:
     @property
     def record(self) -> Struct:
         """The Struct of one row of a table."""
-        return paths.record_of(self.root, self.name)
+        return record_of(self.root, self.name)
 
     def paths(self) -> list[str]:
         """Return the dotted path of every leaf, in file order; arrays of structs have no index (``esc.esc_rpm``)."""
-        return paths.paths(self.record)
+        return paths(self.record)
 
     def find(self, path: str) -> Leaf:
         """Return the Leaf at *path*: ``lat``, ``pose.position.x``, ``q[2]``, ``esc[0].esc_rpm``, ``esc.esc_rpm``.
@@ -75,12 +86,14 @@ class Layout:
         size too. Raises NotFoundError (a KeyError) for an unknown path, UsageError for a path that names a whole
         struct, DefinitionError where offset or size depend on the data.
         """
-        return paths.find(self.root, path)
+        return find(self.root, path)
 
     def project(self, fields: Iterable[str]) -> Layout:
         """Return the same Layout with only *fields* visible: paths of leaves or of whole structs, indices ignored."""
-        return Layout(paths.project(self.root, fields), self.name)
+        return Layout(project(self.root, fields), self.name)
 
     def decoder(self) -> Callable[[memoryview], dict[str, Any]]:
         """Return a function that decodes one message into a dict; see ``logreel.layout.decode.decoder``."""
-        return decode.decoder(self.root)
+        from logreel.layout.decode import decoder
+
+        return decoder(self.root)

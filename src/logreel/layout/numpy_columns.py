@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.layout.nodes import SCALARS
-from logreel.layout.paths import Leaf
+from logreel.layout.nodes import SCALARS, Leaf
 
 Buffer = NDArray[np.uint8]
 

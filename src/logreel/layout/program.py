@@ -21,18 +21,20 @@ from logreel.layout.nodes import (
     Expect,
     FixedArray,
     Grid,
+    Leaf,
     Measure,
     Node,
     Padding,
+    Place,
     Rest,
     Scalar,
     Sequence,
     Skip,
     String,
     Struct,
+    leaves_of,
     measure,
 )
-from logreel.layout.paths import Leaf, Place, leaves_of
 
 NO_COLUMN = -1
 

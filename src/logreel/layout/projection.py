@@ -15,8 +15,7 @@ from logreel.errors import UsageError
 from logreel.layout.arrow_arrays import as_fixed_list, as_list, as_struct, row_numbers
 from logreel.layout.arrow_from_buffers import arrow_field, list_array
 from logreel.layout.layout import Layout
-from logreel.layout.nodes import FixedArray, Node, Sequence, Struct
-from logreel.layout.paths import steps_of
+from logreel.layout.nodes import FixedArray, Node, Sequence, Struct, steps_of
 from logreel.layout.program import Program, compile_layout
 
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import FileChangedError
-from logreel.io.arrays import I64
-from logreel.io.parallel import run, shares
+from logreel.io.arrays import I64, run, shares
 from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import MAX_SIZE, Field, Rest, Struct

@@ -48,7 +48,7 @@ from logreel.lenses.motion import (
 from logreel.lenses.position import Fixes, KnownWhen, Position, find_position
 from logreel.lenses.text import Text, find_text
 from logreel.log.scan import TextLine
-from logreel.registry.plugins import Registry
+from logreel.registry.registry import Registry
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Problem
-from logreel.index.ranges import payload_ranges
+from logreel.index.gather import payload_ranges
 from logreel.io.arrays import F64, I64
 from logreel.layout.arrow_arrays import as_fixed_list, as_list
 from logreel.layout.nodes import Field, FixedArray, Scalar, Sequence, String, Struct, Time, size_of

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from logreel.errors import Severity
 from logreel.io.arrays import I64
 from logreel.lenses.base import Columns, columns, members
-from logreel.log.brief import Brief
+from logreel.log.scan import Brief
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log

@@ -31,7 +31,7 @@ from logreel.lenses.base import (
     times_of,
 )
 from logreel.lenses.rotation import rotated
-from logreel.log.channel_facts import units_of
+from logreel.log.scan import units_of
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log

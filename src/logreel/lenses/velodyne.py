@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError
 from logreel.io.arrays import F64, I64
-from logreel.io.chunks import Buffer
+from logreel.io.source import Buffer
 from logreel.kernels import sensors as kernel
 
 F32 = NDArray[np.float32]

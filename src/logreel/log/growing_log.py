@@ -8,18 +8,19 @@ from contextlib import suppress
 from functools import cache, cached_property
 from threading import Event
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from logreel.errors import LogError, Problem, UsageError
 from logreel.io.source import Source
 from logreel.log.scan import Scan
 from logreel.log.shown import ForPeople
 from logreel.log.times import Time, interval_so_far
-from logreel.log.topic_match import listed
 
 if TYPE_CHECKING:
     from logreel.io.growing_file import GrowingFile, GrowingStream
     from logreel.log.growth import Choice, FollowPosition, Growth, Rescan
+    from logreel.log.read_ahead import ReadAhead
+
 
 #: Seconds between two looks at a file that does not grow.
 POLL = 0.01
@@ -27,6 +28,32 @@ POLL = 0.01
 BUSY = 0.5
 #: Cached properties of a Channel that follow from its Layout alone.
 _FROM_LAYOUT = ("layout", "_decoder", "time_label")
+
+
+T = TypeVar("T")
+
+
+class _CheckedProperty(cached_property[T]):
+    """A cached property of a Log, whose value is not kept if the file was truncated while it was read."""
+
+    def __get__(self, log: Any, owner: type[Any] | None = None) -> Any:
+        """Return the value; raises FileChangedError, also in place of an error that the change may have caused."""
+        if log is None:
+            return self
+        try:
+            value = super().__get__(log, owner)
+            log.check_unchanged()
+        except Exception:
+            log.__dict__.pop(self.attrname, None)
+            log.check_unchanged()
+            raise
+        return value
+
+
+if TYPE_CHECKING:
+    checked_property = cached_property
+else:
+    checked_property = _CheckedProperty
 
 
 class GrowingLog(ForPeople):
@@ -39,6 +66,15 @@ class GrowingLog(ForPeople):
     #: Set by the function that opens logs; None: the log cannot grow.
     rescan: Rescan | None = None
     _growth: Growth | None = None
+    #: Gathers columns; made when the first ones are read.
+    _ahead: ReadAhead | None = None
+
+    def close(self) -> None:
+        """Close the log. Messages, tables and arrays read before stay valid; reading more raises LogError."""
+        self.closed = True
+        self._ahead = None
+        if self._growth is not None:
+            self._growth.close()
 
     @property
     def is_complete(self) -> bool:
@@ -76,10 +112,10 @@ class GrowingLog(ForPeople):
 
             file = GrowingFile(self.source.path, self.source.guard)
             file.adopt(self.source)
-            self._watch(file, self.rescan)
+            self.watch(file, self.rescan)
         return self._growth
 
-    def _watch(self, file: GrowingFile | GrowingStream, rescan: Rescan) -> None:
+    def watch(self, file: GrowingFile | GrowingStream, rescan: Rescan) -> None:
         """Let ``refresh`` read from an open file; called by the function that opens the log."""
         from logreel.log.growth import Growth
 
@@ -115,6 +151,7 @@ class GrowingLog(ForPeople):
         Raises UsageError for a *poll* that is not positive, and for times that cannot be read.
         """
         from logreel.log.growth import FollowPosition
+        from logreel.log.topic_match import listed
 
         changes = self.changes(poll=poll, stop=(stop := stop or Event()))
         wanted: Choice = topics if topics is None or callable(topics) else listed(topics)
@@ -176,22 +213,22 @@ class GrowingLog(ForPeople):
         """Return what is not the same after a change that readers see."""
         return id(self.scan), self.replacements
 
-    def _withdraw(self, problems: Collection[Problem]) -> None:
+    def withdraw(self, problems: Collection[Problem]) -> None:
         """Remove Problems that ``note`` added, for readers that read the same messages again when all are there."""
         self.scan.problems[:] = [problem for problem in self.scan.problems if problem not in problems]
 
-    def _at_present(self) -> Any:
+    def at_present(self) -> Any:
         """Return another Log of what this one has now; it does not grow."""
         log: Any = self
         return log.derive()
 
-    def _adopt(self, source: Source, format: str, scan: Scan) -> None:
+    def adopt(self, source: Source, format: str, scan: Scan) -> None:
         """Replace the content of the log by that of *scan*; Channels of the same topics stay the same objects."""
         log: Any = self
         old = log.__dict__.get("channels", {})
         for name in _cached_names(log.__class__):
             self.__dict__.pop(name, None)
-        log._read_ahead.clear()
+        self._ahead = None
         if log.source is not source:
             log.source.release()
         log.source, log.scan = source, scan
@@ -204,10 +241,10 @@ class GrowingLog(ForPeople):
 
 
 @cache
-def _cached_names(kind: type) -> tuple[str, ...]:
+def _cached_names(log_class: type) -> tuple[str, ...]:
     """Return the names of the cached properties of a class."""
     return tuple(
-        n for base in kind.__mro__ for n, value in vars(base).items() if isinstance(value, cached_property)
+        name for name in dir(log_class) if isinstance(getattr(log_class, name, None), cached_property)
     )
 
 

@@ -15,10 +15,9 @@ from logreel.errors import FileChangedError, LogError
 from logreel.index.block_table import SelectedMessages
 from logreel.index.message_index import MessageIndex
 from logreel.index.tail import BEGIN, MessagePlace, last_place, rows_after, select_rows
-from logreel.io.chunks import FILE
 from logreel.io.growing_file import FileChange, GrowingFile, GrowingStream
 from logreel.io.part_files import LaterParts
-from logreel.io.source import Source
+from logreel.io.source import FILE, Source
 from logreel.log.scan import Scan
 from logreel.log.topic_match import fitting
 
@@ -168,7 +167,7 @@ class Growth:
         self.switches, self.resumes, self.end = self.switches + 1, resumes, resumes
 
     def _adopt(self, source: Source, name: str, scan: Scan) -> int:
-        self._log._adopt(source, name, scan)
+        self._log.adopt(source, name, scan)
         new = rows_after(scan.index, self.end, range(len(scan.channels)))
         self.end = max(self.end, last_place(scan.index))
         count = sum(map(len, new.values()))
@@ -252,14 +251,14 @@ class FollowPosition:
             self._is_new |= self._place == BEGIN
             return
         if growth is not None and (self._is_new or self._place < growth.end):
-            self._rests.append((self._log._at_present(), self._place, self._is_new, self._synthetic))
+            self._rests.append((self._log.at_present(), self._place, self._is_new, self._synthetic))
         self._place, self._is_new = resumes, resumes == BEGIN
 
     def new_messages(self, topics: Choice, first: int | None, last: int | None) -> Iterator[Any]:
         """Yield the messages after the position with first <= time < last, and go to the end."""
         log, growth = self._log, self._growth
         # The log may be refreshed, and even get the content of another file, while messages are yielded.
-        present = log._at_present()
+        present = log.at_present()
         batches = _batches_after(log, self._place, self._is_new, self._synthetic, topics)
         rests, self._rests = self._rests, []
         self._place = last_place(log.index) if growth is None else growth.end

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
@@ -15,8 +14,7 @@ from logreel.errors import Finding, Problem, UsageError
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.index.joined import JoinedIndex
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE
-from logreel.io.source import Readable
+from logreel.io.source import FILE, Readable
 from logreel.layout.layout import Layout
 from logreel.log.log import Channel, Log
 from logreel.log.scan import (
@@ -29,12 +27,11 @@ from logreel.log.scan import (
     Segment,
     TextLine,
 )
-from logreel.log.schema import Schema
 from logreel.log.times import duration_ns, utc_shift
 
 if TYPE_CHECKING:
+    from logreel.index.gather import PayloadRange
     from logreel.index.message_index import MessageIndex
-    from logreel.index.ranges import PayloadRange
     from logreel.layout.arrow import Decoded
 
 
@@ -268,7 +265,7 @@ def name_of(parts: Sequence[Log]) -> str:
 
 def names_of(log: Log) -> list[str]:
     """Return the names of the files of a log."""
-    return [one.name for one in log.parts] if isinstance(log, JoinedLog) else [log.name]
+    return [part.name for part in log.parts]
 
 
 def inputs_of(log: Log) -> list[str]:
@@ -404,17 +401,6 @@ def clock_shift(log: Log, first: Log | None, align: str | None) -> int:
 
 #: Metadata of a channel with several origins: the headers of these, and the side column with the index in them.
 HEADERS, CONNECTION = "headers", "connection"
-
-
-def channel_key(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Hashable:
-    """Return a key that is equal for channels of several logs which become one channel."""
-    return topic, schema, metadata.get("md5sum")
-
-
-def free_name(topic: str, taken: Collection[str]) -> str:
-    """Return *topic*, followed by ``[1]``, ``[2]`` … if the name is among those *taken*."""
-    names = itertools.chain([topic], (f"{topic}[{n}]" for n in itertools.count(1)))
-    return next(name for name in names if name not in taken)
 
 
 def joined_metadata(metadata: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
+from logreel.index.gather import Rows
 from logreel.index.merge import count_before
-from logreel.index.ranges import Rows
 from logreel.log.log import Log
 
 

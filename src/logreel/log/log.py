@@ -14,35 +14,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Finding, LogError, NotFoundError, Problem, TopicError, UsageError
+from logreel.index.message_index import MessageIndex, message_at, rows_of
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import mapguard
 from logreel.layout.layout import Layout
-from logreel.log.channel_facts import Facts, units_of
-from logreel.log.growing_log import GrowingLog
-from logreel.log.read_ahead import ReadAhead, checked_property, message_at, rows_of
+from logreel.log.growing_log import GrowingLog, checked_property
 from logreel.log.scan import (
     NO_SERVICES,
     Attachment,
     ChannelInfo,
+    Facts,
     Noted,
     Parameter,
     PayloadDecoder,
     Scan,
+    Schema,
     Segment,
     Services,
     TextLine,
+    units_of,
 )
-from logreel.log.schema import Schema
 from logreel.log.times import Time, interval, mean_rate
-from logreel.log.topic_match import listed, match_topics
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.index.block_table import SelectedMessages
     from logreel.index.gather import Gathered, Want
-    from logreel.index.message_index import MessageIndex
     from logreel.log.scan import Actor
 
 
@@ -245,8 +244,8 @@ class Channel:
         row = int(key) + len(self) if key < 0 else int(key)
         if not 0 <= row < len(self):
             raise IndexError(f"{self.topic} has {len(self)} messages, so there is none at {key}")
-        found = message_at(self.log.index, self.number, self, row)
-        return self._messages_at(np.array([row], np.int64))[0] if found is None else Message._make(found)
+        values = message_at(self.log.index, self.number, self, row)
+        return self._messages_at(np.array([row], np.int64))[0] if values is None else Message(*values)
 
     def _messages_at(self, rows: I64) -> list[Message]:
         """Return the messages with these row numbers, which ascend or descend."""
@@ -351,6 +350,7 @@ class Channel:
         Parameters and errors are those of ``to_arrow``, types of arrays those of ``ch[field]``.
         """
         from logreel.log.tables import TIME, numpy_columns
+        from logreel.log.topic_match import listed
 
         rows = self.log.index.rows_between(self.number, *interval(self.log, start, end))
         names = self.fields if fields is None else listed(fields)
@@ -483,7 +483,6 @@ class Log(GrowingLog, Mapping[str, Channel]):
         self.converted_from: str = scan.converted_from or format
         self.encryption: str = scan.encryption
         self._noted = Noted()
-        self._read_ahead = ReadAhead(lambda: {ch.number: ch for ch in self.channels.values()})
 
     @property
     def index(self) -> MessageIndex:
@@ -531,7 +530,11 @@ class Log(GrowingLog, Mapping[str, Channel]):
 
     def gather(self, want: Want) -> Gathered:
         """Return the columns of a whole channel, see ``ReadAhead``."""
-        return self._read_ahead.gather(want)
+        if (ahead := self._ahead) is None:
+            from logreel.log.read_ahead import ReadAhead
+
+            ahead = self._ahead = ReadAhead(lambda: {ch.number: ch for ch in self.channels.values()})
+        return ahead.gather(want)
 
     @cached_property
     def channels(self) -> Mapping[str, Channel]:
@@ -699,6 +702,8 @@ class Log(GrowingLog, Mapping[str, Channel]):
 
         Raises TopicError for what selects no channel, UsageError for an invalid expression.
         """
+        from logreel.log.topic_match import match_topics
+
         return [self.channels[name] for name in match_topics(self.channels, topics, self.name)]
 
     def messages(
@@ -782,13 +787,6 @@ class Log(GrowingLog, Mapping[str, Channel]):
         """Read the whole file and return what opening it does not check, such as wrong checksums."""
         with self.source.checked():
             return tuple(self.scan.verify())
-
-    def close(self) -> None:
-        """Close the log. Messages, tables and arrays read before stay valid; reading more raises LogError."""
-        self.closed = True
-        self._read_ahead.clear()
-        if self._growth is not None:
-            self._growth.close()
 
     def __enter__(self) -> Self:
         return self

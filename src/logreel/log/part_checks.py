@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from logreel.errors import Problem
-from logreel.io.chunks import Buffer
+from logreel.io.source import Buffer
 from logreel.log.log import Log
 from logreel.log.times import duration_text, utc_shift
 

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from logreel.index.gather import Want, gather, gather_range
-from logreel.index.ranges import PayloadRange, batches, load
-from logreel.io.arrays import I64
-from logreel.io.chunks import FILE
-from logreel.io.parallel import alone
+from logreel.index.gather import PayloadRange, Want, batches, gather, gather_range, load
+from logreel.io.arrays import I64, alone
+from logreel.io.source import FILE
 from logreel.log.tables import TableReader
 
 if TYPE_CHECKING:

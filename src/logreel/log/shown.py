@@ -8,8 +8,7 @@ from html import escape
 from typing import Any, NamedTuple, Protocol
 
 from logreel.errors import LogError
-from logreel.log.brief import Brief
-from logreel.log.schema import Schema
+from logreel.log.scan import Brief, Schema
 from logreel.log.times import duration_text
 
 
@@ -52,6 +51,8 @@ def _line(text: str) -> str:
 
 #: Members of a Log for authors of formats and outputs.
 FOR_AUTHORS = {
+    "adopt",
+    "at_present",
     "check_unchanged",
     "derive",
     "format_state",
@@ -65,6 +66,8 @@ FOR_AUTHORS = {
     "scan",
     "services",
     "source",
+    "watch",
+    "withdraw",
 }
 
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from logreel.index.gather import PayloadRange
 from logreel.index.message_index import MessageIndex
-from logreel.index.ranges import PayloadRange
-from logreel.io.arrays import I64
-from logreel.io.parallel import repeated
+from logreel.io.arrays import I64, repeated
 from logreel.layout.arrow_arrays import buffer_of
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Struct

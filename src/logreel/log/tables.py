@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, NotFoundError, Problem, UsageError
 from logreel.index.block_table import TIME_MAX, TIME_MIN
-from logreel.index.gather import Gathered, Want, gather, gather_rows
-from logreel.index.ranges import PayloadRange, payload_ranges
-from logreel.index.rules import FieldAt
+from logreel.index.channel_index import FieldAt
+from logreel.index.gather import Gathered, PayloadRange, Want, gather, gather_rows, payload_ranges
 from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import as_fixed_list, buffer_of, row_numbers, text_metadata, values_of
 from logreel.layout.nodes import Sequence as Records

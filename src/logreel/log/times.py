@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
-from logreel.index.nanoseconds import checked_ns, refused_time, whole_ns
+from logreel.index.block_table import checked_ns, refused_time, whole_ns
 from logreel.io.arrays import I64
 
 #: A time given by a user. Timestamps and Timedeltas of pandas are datetimes and timedeltas, too.

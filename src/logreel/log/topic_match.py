@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple, Protocol
 
 from logreel.errors import TopicError, UsageError
-from logreel.log.channel_facts import ALIASES, TOPIC, TYPE
+from logreel.log.scan import ALIASES, TOPIC, TYPE
 
 #: Prefix of a regular expression.
 REGEX = "re:"

@@ -14,7 +14,7 @@ from logreel.errors import UsageError
 from logreel.io.arrays import F64, I64
 from logreel.lenses.base import columns_by_path, flatten, times_of
 from logreel.lenses.facts import Series
-from logreel.log.brief import Brief
+from logreel.log.scan import Brief
 from logreel.log.tables import as_numpy, flattened
 from logreel.log.times import Time, interval
 from logreel.log.topic_fields import fields_by_topic

@@ -17,7 +17,7 @@ from logreel.lenses import ActorPose, LocalPose, Places, Pose, Transform, lenses
 from logreel.lenses.motion import BODY
 from logreel.lenses.rotation import PoseCurve, angle_between, conjugated, multiplied, rotated, unit
 from logreel.lenses.vehicle import vehicle_poses
-from logreel.log.channel_facts import is_marked_latched
+from logreel.log.scan import is_marked_latched
 from logreel.log.times import SECOND, duration_text, mean_rate
 from logreel.meaning.channels import lenses_of
 from logreel.meaning.gaps import gap_limit

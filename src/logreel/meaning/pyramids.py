@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from logreel._version import __version__
 from logreel.io.arrays import F64, I64, keep_freed_memory
-from logreel.io.map_guard import MapGuard
+from logreel.io.source import MapGuard
 from logreel.io.trusted_file import open_trusted
 from logreel.kernels import pyramid as kernel
 from logreel.kernels.pyramid import FACTOR

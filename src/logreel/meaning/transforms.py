@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from logreel.errors import LogError, NotFoundError, UsageError
 from logreel.io.arrays import F64, I64
 from logreel.lenses.rotation import Columns, conjugated, euler, matrices, multiplied, rotated
-from logreel.log.brief import Brief
+from logreel.log.scan import Brief
 from logreel.log.times import duration_ns, interval, seconds_text, time_ns
 from logreel.meaning.frames import FrameLink, FrameTree, Link, links_of, plain_name
-from logreel.registry.open_logs import as_open_log
+from logreel.registry.open import as_open_log
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

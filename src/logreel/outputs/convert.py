@@ -48,8 +48,7 @@ from logreel.outputs.write import (
     one_table,
     one_video,
 )
-from logreel.registry.open import open_log
-from logreel.registry.open_logs import as_log_to_copy
+from logreel.registry.open import as_log_to_copy, open_log
 from logreel.registry.open_parts import join
 from logreel.registry.registry import formats
 from logreel.write.original import original_of

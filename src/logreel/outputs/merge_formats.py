@@ -26,7 +26,7 @@ from logreel.ops.rewrite.parts import Part, by_file, shift_clock, whole_log
 from logreel.ops.rewrite.target import Rewritten, Target, log_output_of
 from logreel.ops.selection import Selection, keywords
 from logreel.registry.format import Format
-from logreel.registry.open_logs import open_many, read_itself
+from logreel.registry.open import open_many, read_itself
 from logreel.registry.registry import formats
 
 if TYPE_CHECKING:

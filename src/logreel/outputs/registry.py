@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import UsageError
 from logreel.lenses import lenses
-from logreel.registry.plugins import Registry
-from logreel.registry.registry import formats
+from logreel.registry.registry import Registry, formats
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel

@@ -23,7 +23,7 @@ from logreel.outputs.convert import channels_for
 from logreel.outputs.job import Job
 from logreel.outputs.registry import OUTPUTS, Output, Shape, logs
 from logreel.outputs.write import write_job
-from logreel.registry.open_logs import read_itself
+from logreel.registry.open import read_itself
 from logreel.registry.registry import formats
 
 #: CSV whose text no spreadsheet runs.

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from logreel.registry.plugins import Registry
+from logreel.registry.registry import Registry
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from logreel.errors import UsageError
 from logreel.io.arrays import I64
-from logreel.io.chunks import Buffer
-from logreel.io.source import Source
-from logreel.log.joined_log import channel_key, free_name
-from logreel.log.scan import Saved, Scan
+from logreel.io.source import Buffer, Source
+from logreel.log.scan import Saved, Scan, channel_key, free_name
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -20,8 +18,7 @@ if TYPE_CHECKING:
     from logreel.lenses.facts import Band, Chart, Detector, Section
     from logreel.limits import FixedLimit
     from logreel.log.log import Log, Message
-    from logreel.log.scan import Growing
-    from logreel.log.schema import Schema
+    from logreel.log.scan import Growing, Schema
     from logreel.registry.commands import Command
     from logreel.schemas.catalogue import Catalogue
 

@@ -35,19 +35,12 @@ from numpy.typing import NDArray
 from logreel._version import __version__
 from logreel.errors import LogError
 from logreel.io.arrays import aligned
-from logreel.io.atomic_file import sync_folder
-from logreel.io.map_guard import MapGuard
-from logreel.io.open_source import open_source
-from logreel.io.source import Source
-from logreel.io.trusted_file import PieceDigests, digests_of, is_trusted_folder, open_trusted, piece_bytes
+from logreel.io.source import MapGuard, Source
 from logreel.log.scan import Saved, Scan
 from logreel.registry.format import Format
-from logreel.registry.registry import find_format
+from logreel.registry.registry import INDEX_SUFFIX, find_format, is_worth_an_index, open_source
 
 MAGIC = b"LOGREELX"
-SUFFIX = ".logreel-index"
-#: Smaller logs are not cached: scanning them takes no noticeable time.
-WORTH_BYTES = 64 << 20
 #: Maximum size of the cache folder; the least recently used files are removed first.
 CACHE_BYTES = 2 << 30
 #: A sidecar of this size is mapped, and one that was just written replaces the index in memory.
@@ -73,10 +66,10 @@ def cache_folder() -> Path | None:
 
 def _candidates(source: Source) -> Iterator[Path]:
     if source.path is not None:
-        yield source.path.with_name(source.path.name + SUFFIX)
+        yield source.path.with_name(source.path.name + INDEX_SUFFIX)
         folder = cache_folder()
-        if folder is not None and source.size >= WORTH_BYTES:
-            yield folder / f"{source.identity}{SUFFIX}"
+        if folder is not None and is_worth_an_index(source):
+            yield folder / f"{source.identity}{INDEX_SUFFIX}"
 
 
 def load(source: Source, fmt: Format) -> Scan | None:
@@ -84,7 +77,13 @@ def load(source: Source, fmt: Format) -> Scan | None:
     like = None
     with contextlib.suppress(OSError):
         like = os.stat(source.path) if source.path is not None else None
-    for place in _candidates(source):
+    places = [place for place in _candidates(source) if os.path.exists(place)]
+    if not places:
+        return None
+    # Most logs have no index.
+    from logreel.io.trusted_file import open_trusted
+
+    for place in places:
         file = open_trusted(place, like)
         if file is None:
             continue
@@ -141,6 +140,8 @@ def _read(file: BufferedReader, source: Source, fmt: Format) -> Saved | None:
         return None
     data, base = data[base - 16 - length :], 0
     end = len(data) - _CHECK
+    from logreel.io.trusted_file import PieceDigests, piece_bytes
+
     digests = head["digests"]
     if len(digests) != -(-source.size // piece_bytes(source.size)) or not all(
         type(n) is int for n in digests
@@ -190,6 +191,8 @@ def _aligned(n: int) -> int:
 
 
 def _pieces(source: Source, fmt: Format, saved: Saved) -> Iterator[Any]:
+    from logreel.io.trusted_file import digests_of
+
     table, offset = {}, 0
     arrays = {name: np.ascontiguousarray(a) for name, a in saved.arrays.items()}
     for name, a in arrays.items():
@@ -232,6 +235,8 @@ def _write(place: Path, source: Source, fmt: Format, saved: Saved, sync: bool = 
         source.check()
         name.replace(place)
         if sync:
+            from logreel.io.atomic_file import sync_folder
+
             sync_folder(place.parent)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -245,17 +250,19 @@ def keep(source: Source, fmt: Format, scan: Scan) -> Scan:
     The pages of a mapped index belong to the system, which may drop them, not to the process.
     """
     folder = cache_folder()
-    if folder is None or source.path is None or source.size < WORTH_BYTES or scan.saved is None:
+    if folder is None or source.path is None or not is_worth_an_index(source) or scan.saved is None:
         return scan
     if scan.encryption:
         # An index has topics, definitions and times.
         return scan
+    from logreel.io.trusted_file import is_trusted_folder
+
     with contextlib.suppress(OSError, LogError):
         make_cache(folder)
         if not is_trusted_folder(folder):
             return scan
-        _write(folder / f"{source.identity}{SUFFIX}", source, fmt, scan.saved)
-        prune(folder, SUFFIX)
+        _write(folder / f"{source.identity}{INDEX_SUFFIX}", source, fmt, scan.saved)
+        prune(folder, INDEX_SUFFIX)
         if sum(array.nbytes for array in scan.saved.arrays.values()) >= MAPPED_BYTES:
             scan = load(source, fmt) or scan
             # It was made from the log just now.
@@ -285,6 +292,8 @@ def write(path: str, *, beside: bool = True, out: Path | None = None) -> Path:
 
     Raises LogError if the format has no index to save or no cache folder exists, OSError if writing fails.
     """
+    from logreel.io.trusted_file import is_trusted_folder
+
     source = open_source(path)
     if source.path is None:
         raise LogError("only a log in a regular file can have an index", path=source.name)
@@ -295,13 +304,13 @@ def write(path: str, *, beside: bool = True, out: Path | None = None) -> Path:
     if scan is None or scan.saved is None:
         raise LogError(f"format {fmt.name} keeps no index", path=source.name)
     if out is None and beside:
-        out = source.path.with_name(source.path.name + SUFFIX)
+        out = source.path.with_name(source.path.name + INDEX_SUFFIX)
     elif out is None:
         folder = cache_folder()
         if folder is None:
             raise LogError("there is no cache folder: LOGREEL_CACHE is off", path=source.name)
         make_cache(folder)
-        out = folder / f"{source.identity}{SUFFIX}"
+        out = folder / f"{source.identity}{INDEX_SUFFIX}"
     if not is_trusted_folder(out.parent, os.stat(source.path)):
         raise LogError(
             "others can write to the folder of the index, so that it would not be used",

@@ -2,27 +2,149 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import glob
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from logreel.errors import DamagedError, LogError, TopicError, UsageError
-from logreel.io.open_source import open_source
-from logreel.io.source import Definitions, Readable, Source
+from logreel.errors import CHANGED, DamagedError, LogError, TopicError, UnknownFormatError, UsageError
+from logreel.io.source import Definitions, Readable, Source, is_url
 from logreel.limits import Limits, default_limits
-from logreel.log.decrypted import allow_decrypted
 from logreel.log.log import Log
 from logreel.log.scan import Growing, Scan, Services, TextLine
-from logreel.registry import index_cache
 from logreel.registry.format import Format
-from logreel.registry.log_files import part_files
-from logreel.registry.registry import find_format
+from logreel.registry.registry import find_format, is_worth_an_index, may_have_index, open_source
 
 if TYPE_CHECKING:
     from logreel.log.joined_log import Openable
     from logreel.log.log import Channel
+
+
+def expand(names: Sequence[str]) -> list[str]:
+    """Return *names* with each folder replaced by the logs in and below it, and each pattern by the files it matches.
+
+    An address that ends with a slash means the logs below it.
+
+    Hidden files are ignored, and so are files that no format recognises, unless only one format has their suffix.
+    A folder without logs and a pattern without files stay in the list: opening them is an error.
+    """
+    return [path for name in names for path in (_logs_of(name) or (name,))]
+
+
+def _logs_of(name: str) -> list[str]:
+    """Return the logs that a folder, a pattern or an address of a prefix means; nothing if *name* is none of these."""
+    if is_url(name):
+        return _remote_logs(name)
+    return list(_logs_below(name)) if os.path.isdir(name) else matches(name)
+
+
+def matches(name: str) -> list[str]:
+    """Return the files that the pattern *name* matches, in natural order; nothing if it is no pattern."""
+    if not is_pattern(name):
+        return []
+    from logreel.log.part_checks import natural_key
+
+    return sorted((path for path in glob.glob(name) if os.path.isfile(path)), key=natural_key)
+
+
+def is_pattern(name: str) -> bool:
+    """Return whether *name* is a pattern such as ``*.bag``, and not the name of a file."""
+    return glob.has_magic(name) and not os.path.lexists(name)
+
+
+def one_file(name: str) -> str:
+    """Return *name* if it can be one log; for a folder or a pattern, raise an error that says what to do.
+
+    UnknownFormatError for a folder without logs, UsageError for a pattern without files, and for both of several logs.
+    """
+    if is_url(name):
+        return name
+    is_folder = os.path.isdir(name)
+    if not is_folder and not is_pattern(name):
+        return name
+    files = _logs_of(name)
+    if not files and is_folder:
+        raise UnknownFormatError("a folder with no log of a known format in or below it", path=name)
+    if not files:
+        raise UsageError("no file matches this pattern", path=name)
+    count = f"{len(files)} logs" if len(files) > 1 else "one log"
+    raise UsageError(
+        f"a folder with {count}, and not a log"
+        if is_folder
+        else f"a pattern that matches {count}, and not a log",
+        path=name,
+        hint=f"open its files one by one, or as the parts of one recording with open([{name!r}])",
+    )
+
+
+def part_files(what: Openable) -> list[Readable | Log] | None:
+    """Return the files of a list of parts, with those of folders and patterns in it; None for a single file.
+
+    Raises UsageError for an empty list, and what ``one_file`` raises.
+    """
+    if isinstance(what, (list, tuple)):
+        if not what:
+            raise UsageError("there is no file to open")
+        return [part for item in what for part in several_logs(item)]
+    if isinstance(what, (str, os.PathLike)) and isinstance(name := os.fspath(what), str):
+        one_file(name)
+    return None
+
+
+def several_logs(what: Openable | Log) -> list[Readable | Log]:
+    """Return the logs that an argument means: those of a list, folder or pattern, or *what* itself."""
+    if isinstance(what, (list, tuple)):
+        return [log for item in what for log in several_logs(item)]
+    if isinstance(what, (str, os.PathLike)) and isinstance(name := os.fspath(what), str):
+        files = _logs_of(name)
+        if files:
+            return list(files)
+        one_file(name)
+    return [what]  # type: ignore[list-item]
+
+
+def _remote_logs(url: str) -> list[str]:
+    """Return the objects below a prefix with a suffix of a known format, in natural order."""
+    from logreel.io.remote.object_store import is_prefix, objects_below
+    from logreel.log.part_checks import natural_key
+    from logreel.registry.registry import log_suffixes
+
+    if not is_prefix(url):
+        return []
+    suffixes = log_suffixes()
+    logs = (address for address in objects_below(url) if address.lower().endswith(suffixes))
+    return sorted(logs, key=natural_key)
+
+
+def _logs_below(root: str) -> Iterator[str]:
+    """Yield the paths of the logs in and below a folder, in natural order."""
+    from logreel.log.part_checks import natural_key
+    from logreel.registry.registry import formats
+
+    counts = Counter(suffix for fmt in formats().values() for suffix in fmt.suffixes)
+    own = tuple(suffix for suffix, count in counts.items() if count == 1)
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted((name for name in folders if name[:1] != "."), key=natural_key)
+        for name in sorted(files, key=natural_key):
+            path = os.path.join(folder, name)
+            if name[:1] != "." and os.path.isfile(path) and (name.lower().endswith(own) or _is_log(path)):
+                yield path
+
+
+def _is_log(path: str) -> bool:
+    from logreel.registry.registry import find_format
+
+    try:
+        find_format(Source.open(path))
+    except (LogError, OSError):
+        return False
+    return True
 
 
 class Rescanner:
@@ -150,7 +272,7 @@ def open_one_of_several(
     parts = part_files(path)
     if parts is None:
         log = _open_file(path, **opening)  # type: ignore[arg-type]
-        return allow_decrypted(log) if decrypt else log
+        return _allow_decrypted(log) if decrypt else log
     # Not imported for one file, so that it opens faster.
     from logreel.registry.open_parts import open_parts
 
@@ -159,10 +281,17 @@ def open_one_of_several(
         again = {name: value for name, value in opening.items() if name != "indexed"}
         log.options = {**again, "align": align, "anyway": anyway}
     if decrypt:
-        log = allow_decrypted(log)
+        log = _allow_decrypted(log)
     if opening.get("strict") and log.problems:
         raise DamagedError(log.problems[0], path=log.name)
     return log
+
+
+def _allow_decrypted(log: Log) -> Log:
+    # Not imported for logs that nobody said this of.
+    from logreel.log.decrypted import allow_decrypted
+
+    return allow_decrypted(log)
 
 
 def _open_file(
@@ -199,11 +328,17 @@ def _open_source(
 ) -> Log:
     source.define(definitions)
     fmt = find_format(source, format)
-    scan = index_cache.load(source, fmt) if indexed else None
+    scan = None
+    if indexed and may_have_index(source):
+        from logreel.registry import index_cache
+
+        scan = index_cache.load(source, fmt)
     if scan is None:
         scan = _scan_from_start(source, fmt)
         # What other limits left out must not be missing for all.
-        if source.limits == Limits():
+        if is_worth_an_index(source) and source.limits == Limits():
+            from logreel.registry import index_cache
+
             scan = index_cache.keep(source, fmt, scan)
     # A summary was read instead of the log.
     source.is_restored |= source.in_ranges
@@ -277,3 +412,99 @@ def _scan_from_start(source: Source, fmt: Format) -> Scan:
     if scan is None:
         raise TypeError(f"format {fmt.name} gave no scan")
     return scan
+
+
+def open_many(
+    several: Iterable[Openable | Log],
+    stack: ExitStack,
+    definitions: Definitions = (),
+    ros_axes: bool = False,
+    segment: int | None = None,
+    decrypt: bool = False,
+    *,
+    parts: bool = False,
+    anyway: bool = False,
+) -> list[Log]:
+    """Return each log as an open Log; open those that are not open yet in parallel, and close them with *stack*.
+
+    Each file of a list, a folder or a pattern is a log of its own.
+
+    definitions, ros_axes, segment, decrypt  as for ``logreel.open``, for the logs opened here; each topic that
+                 *definitions* gives a type for has to be in one of the logs
+    parts        True: each item is one log, and a list the parts of one recording; with *anyway* as for
+                 ``logreel.open``
+    """
+    open_one = partial(
+        open_one_of_several,
+        definitions=definitions,
+        ros_axes=ros_axes,
+        segment=segment,
+        decrypt=decrypt,
+        anyway=anyway,
+    )
+    several = list(several) if parts else [log for one in several for log in several_logs(one)]
+    if definitions and all(isinstance(what, Log) for what in several):
+        raise UsageError("the logs are open already: give their definitions to logreel.open")
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        coming = [what if isinstance(what, Log) else pool.submit(open_one, what) for what in several]
+    logs = []
+    for one in coming:
+        if isinstance(one, Log):
+            logs.append(one)
+        elif one.exception() is None:
+            logs.append(stack.enter_context(one.result()))
+    for one in coming:
+        if isinstance(one, Future):
+            one.result()
+    check_types(logs)
+    return logs
+
+
+def read_itself(log: Log, also_remote: bool = True) -> Log:
+    """Return *log* as the file itself says, where an index cache was read instead of it; else *log*.
+
+    also_remote  False: a remote log of which only the summary was read is left as it is
+
+    For functions that judge a log, or write its messages to another: an index cache may be older than damage of the
+    log, or forged. Damage that the index did not know is added to the problems of *log*, too.
+    """
+    sources = [part.source for part in log.parts]
+    if not any(source.is_restored and (also_remote or not source.in_ranges) for source in sources):
+        return log
+    options = {name: value for name, value in log.options.items() if name != "guard"}
+    one_or_all = sources[0] if log.parts[0] is log else sources
+    fresh = open_one_of_several(one_or_all, **options, indexed=False)  # type: ignore[arg-type]
+    for part in fresh.parts:
+        for known, source in zip(log.parts, sources, strict=True):
+            if source is part.source:
+                more = [
+                    problem for problem in part.problems if problem.lost and problem not in known.problems
+                ]
+                for problem in [*more, CHANGED] if more else []:
+                    known.note(problem)
+    return fresh
+
+
+@contextmanager
+def as_open_log(what: Openable | Log, definitions: Definitions = (), decrypt: bool = False) -> Iterator[Log]:
+    """Return *what* as an open Log, which is closed at the end if it was opened here.
+
+    definitions, decrypt  as for ``logreel.open``
+    """
+    if isinstance(what, Log):
+        if definitions:
+            raise UsageError("the log is open already: give its definitions to logreel.open", path=what.name)
+        yield what
+    else:
+        with open_log(what, definitions=definitions, decrypt=decrypt) as log:
+            yield log
+
+
+@contextmanager
+def as_log_to_copy(what: Openable | Log, definitions: Definitions = ()) -> Iterator[Log]:
+    """Return the same as ``as_open_log``, read from the log itself and not from an index cache.
+
+    For functions that copy messages: what they write has to be what the log holds now.
+    """
+    with as_open_log(what, definitions) as log:
+        yield read_itself(log, also_remote=False)

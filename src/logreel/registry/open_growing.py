@@ -78,7 +78,7 @@ def open_growing(
                 log.options |= {"format": format, "segment": segment, "ros_axes": ros_axes, "guard": guard}
                 if decrypt:
                     allow_decrypted(log)
-                log._watch(file, rescanner.scan)
+                log.watch(file, rescanner.scan)
                 return log
         if waiting is not None and not said:
             waiting(f"waiting for {name}: {why}")

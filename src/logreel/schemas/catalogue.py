@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from logreel.errors import DefinitionError, LogError
 from logreel.io.atomic_file import sync_folder
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 
 
 @dataclass(frozen=True)

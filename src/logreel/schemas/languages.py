@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from logreel.errors import DefinitionError, UsageError
 from logreel.layout.layout import Layout
-from logreel.log.scan import PayloadDecoder
-from logreel.log.schema import Schema
-from logreel.registry.plugins import Registry
+from logreel.log.scan import PayloadDecoder, Schema
+from logreel.registry.registry import Registry
 
 if TYPE_CHECKING:
     from logreel.schemas import ros1msg

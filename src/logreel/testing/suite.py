@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from logreel.errors import DefinitionError, LogError, UnsupportedError
-from logreel.io.chunks import FILE
-from logreel.io.source import Source
+from logreel.io.source import FILE, Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, Struct
 from logreel.log.log import Log

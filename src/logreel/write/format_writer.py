@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from logreel.errors import UnsupportedError, UsageError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
-from logreel.log.joined_log import free_name
 from logreel.log.log import Log
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema, free_name
 from logreel.write.payloads import Payload, Payloads
 from logreel.write.schema_maker import SchemaMaker
 

@@ -9,13 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from logreel.errors import LogError, UnsupportedError
-from logreel.index.ranges import Rows
+from logreel.index.gather import Rows
 from logreel.io.arrays import I64
-from logreel.io.chunks import Buffer
-from logreel.log.joined_log import channel_key
+from logreel.io.source import Buffer
 from logreel.log.log import Log
-from logreel.log.scan import ORIGINAL
-from logreel.log.schema import Schema
+from logreel.log.scan import ORIGINAL, Schema, channel_key
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
 from logreel.write.format_writer import FormatWriter

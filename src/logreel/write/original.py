@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from logreel.log.log import Channel, Log
-from logreel.log.scan import MADE_OF, ORIGINAL, Attachment
-from logreel.log.schema import Schema
+from logreel.log.scan import MADE_OF, ORIGINAL, Attachment, Schema
 
 #: Key of bytes in JSON.
 _BYTES = "$base64"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from logreel.errors import UsageError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64, GrowingArray
-from logreel.io.chunks import Buffer
+from logreel.io.source import Buffer
 from logreel.kernels import records as kernel
 from logreel.write.format_writer import FormatWriter
 from logreel.write.payloads import Payload, Payloads

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from logreel.errors import DefinitionError, UnsupportedError
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.write.payloads import Payloads
 
 if TYPE_CHECKING:

@@ -27,12 +27,11 @@ from logreel.kernels.records import Batch, now
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence
 from logreel.log.log import Log
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.log.times import Time, WriterClock, written_array, written_ns
 from logreel.registry.format import Format
 from logreel.registry.open import open_log
-from logreel.registry.plugins import check_options
-from logreel.registry.registry import formats
+from logreel.registry.registry import check_options, formats
 from logreel.write.format_writer import FormatWriter
 from logreel.write.payloads import Payload, Payloads
 

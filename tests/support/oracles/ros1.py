@@ -17,16 +17,14 @@ from typing import Any
 import numpy as np
 
 from logreel.index.block_table import Blocks
+from logreel.index.channel_index import ChannelRules, FieldAt
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import ChannelRules, FieldAt
-from logreel.io.chunks import FILE, Chunks
-from logreel.io.source import Source
+from logreel.io.source import FILE, Chunks, Source
 from logreel.layout import nodes
 from logreel.layout.layout import Layout
 from logreel.lenses import text_lines
 from logreel.log.log import Channel, Log
-from logreel.log.scan import ChannelInfo, Scan, Services
-from logreel.log.schema import Schema
+from logreel.log.scan import ChannelInfo, Scan, Schema, Services
 from logreel.registry.format import Format
 from logreel.schemas.ros1msg import define, layout
 

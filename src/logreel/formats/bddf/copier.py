@@ -17,15 +17,14 @@ from logreel.formats.bddf.records import END, MAGIC
 from logreel.formats.bddf.scan_builder import ScanBuilder, topic_of
 from logreel.formats.bddf.schema_maker import identity, series_key
 from logreel.formats.bddf.writer import BddfWriter, NonDataBlock, UnexpectedBlock, non_data_blocks
+from logreel.index.channel_index import ChannelRules
 from logreel.index.merge import in_file_order
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import ChannelRules
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE
-from logreel.io.source import Source
+from logreel.io.source import FILE, Source
 from logreel.kernels import bddf
 from logreel.log.log import Log
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.write.log_copier import Excerpt, LogCopier, Write, joined_ranges, write_ranges
 
 #: Problems with bytes that are not blocks, and problems that make it impossible to copy blocks in file order.

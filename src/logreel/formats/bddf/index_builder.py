@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.index.block_table import Blocks
-from logreel.index.rules import ChannelRules, ComputedValues
+from logreel.index.channel_index import ChannelRules, ComputedValues
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE, Buffer
+from logreel.io.source import FILE, Buffer
 from logreel.kernels import bddf, block_table
 
 #: Why the walk stopped: end of file, a block that holds no data, an invalid block, a truncated one, a full buffer.

@@ -31,11 +31,10 @@ from logreel.formats.bddf.records import (
     read_header,
 )
 from logreel.index.block_table import MISSING_SIZE, Blocks, Separate, unrolled
+from logreel.index.channel_index import ChannelRules, ComputedValues, StoredValues
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import ChannelRules, ComputedValues, StoredValues
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE, Buffer, Chunks
-from logreel.io.source import Source
+from logreel.io.source import FILE, Buffer, Chunks, Source
 from logreel.kernels import bddf
 from logreel.schemas.protobuf.wire import BadWire, items, packed, varint
 

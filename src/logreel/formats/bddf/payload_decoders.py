@@ -12,11 +12,10 @@ import numpy as np
 from logreel.errors import DefinitionError, Problem
 from logreel.formats.bddf.descriptors import PROTOBUF, MessageSeriesType
 from logreel.index.block_table import MISSING_SIZE
+from logreel.index.gather import places
 from logreel.index.message_index import MessageIndex
-from logreel.index.ranges import places
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE
-from logreel.io.source import Source
+from logreel.io.source import FILE, Source
 from logreel.kernels import bddf
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar

@@ -46,15 +46,13 @@ from logreel.formats.bddf.records import MAGIC
 from logreel.formats.bddf.signals import SCHEMA, TICK, SignalDecoder, Signals, distinct_sizes
 from logreel.formats.bddf.value_series import RAW, PodDecoder, StructJoin, block_layout, describe, type_text
 from logreel.formats.bddf.verify import compare_checksum, verify
+from logreel.index.channel_index import SyntheticMessages
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import SyntheticMessages
-from logreel.io.chunks import Buffer, Chunks
-from logreel.io.source import Source
+from logreel.io.source import Buffer, Chunks, Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
 from logreel.log.log import Log
-from logreel.log.scan import ORIGINAL, ChannelInfo, PayloadDecoder, Scan, TextLine
-from logreel.log.schema import Schema
+from logreel.log.scan import ORIGINAL, ChannelInfo, PayloadDecoder, Scan, Schema, TextLine
 from logreel.log.side_columns import LayoutDecoder
 from logreel.log.times import seconds_text, utc_text
 from logreel.schemas.json.payload_decoder import JsonDecoder

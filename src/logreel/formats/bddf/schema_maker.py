@@ -38,9 +38,7 @@ from logreel.formats.bddf.value_series import RAW, block_layout
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Scalar, Sequence, Struct
-from logreel.log.joined_log import channel_key
-from logreel.log.scan import ORIGINAL
-from logreel.log.schema import Schema
+from logreel.log.scan import ORIGINAL, Schema, channel_key
 from logreel.schemas.json.payload_decoder import JsonDecoder, json_bytes, json_schema
 from logreel.schemas.languages import protobuf_serializer
 from logreel.write.payloads import Payloads, joined, serialize_rows

@@ -10,8 +10,8 @@ import numpy as np
 
 from logreel.formats.bddf.descriptors import POD_TYPES
 from logreel.formats.bddf.payload_decoders import column_names, distinct_names
+from logreel.index.gather import PayloadRange
 from logreel.index.message_index import MessageIndex
-from logreel.index.ranges import PayloadRange
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import SCALARS, Field, Padding, Scalar, Skip, Struct

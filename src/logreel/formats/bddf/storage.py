@@ -8,7 +8,7 @@ import numpy as np
 
 from logreel.formats.bddf.records import DATA, DESCRIPTOR, END, END_BYTES
 from logreel.io.arrays import I64
-from logreel.io.chunks import Buffer
+from logreel.io.source import Buffer
 from logreel.registry import format as storage
 from logreel.registry.format import Storage, StoredRecord
 

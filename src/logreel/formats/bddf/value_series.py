@@ -21,12 +21,11 @@ from logreel.formats.bddf.descriptors import (
 )
 from logreel.formats.bddf.index_builder import locate_payloads
 from logreel.formats.bddf.payload_decoders import distinct_names
-from logreel.index.gather import gather_bytes
+from logreel.index.channel_index import SyntheticMessages
+from logreel.index.gather import PayloadRange, gather_bytes
 from logreel.index.message_index import MessageIndex
-from logreel.index.ranges import PayloadRange
-from logreel.index.rules import SyntheticMessages
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE
+from logreel.io.source import FILE
 from logreel.kernels import bddf, block_table
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import SCALARS, Bytes, Field, FixedArray, Node, Rest, Scalar, Struct, measure

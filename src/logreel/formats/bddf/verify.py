@@ -20,8 +20,7 @@ from logreel.formats.bddf.records import (
     read_header,
 )
 from logreel.index.message_index import MessageIndex
-from logreel.io.chunks import Chunks
-from logreel.io.source import Source
+from logreel.io.source import Chunks, Source
 from logreel.schemas.protobuf.wire import BadWire, items, packed
 
 #: Bytes hashed per call: large enough to make the calls cheap, small enough not to map the whole file at once.

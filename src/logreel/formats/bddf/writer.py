@@ -39,10 +39,9 @@ from logreel.formats.bddf.signals import SCHEMA, Signals
 from logreel.index.message_index import MessageIndex
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64, GrowingArray
-from logreel.io.chunks import Buffer, Chunks
-from logreel.io.source import Source
+from logreel.io.source import Buffer, Chunks, Source
 from logreel.kernels import bddf
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.schemas.protobuf.build import number, varint
 from logreel.schemas.protobuf.wire import BYTES, BadWire
 from logreel.write.format_writer import FormatWriter

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 from logreel.formats.carla.definitions import layout
 from logreel.formats.carla.reader import Found
 from logreel.formats.carla.records import FRAME_START
+from logreel.index.channel_index import ChannelRules, FieldAt, IndexAccess, Rule, StoredValues
 from logreel.index.gather import Want, gather
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import ChannelRules, FieldAt, IndexAccess, Rule, StoredValues
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE, Chunks
-from logreel.io.source import Source
+from logreel.io.source import FILE, Chunks, Source
 from logreel.layout.nodes import Field, Scalar
 
 FRAMES = layout("frames", wide=False)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.formats.carla.clock import FRAME, Frames
+from logreel.index.gather import PayloadRange, payload_ranges
 from logreel.index.message_index import MessageIndex
-from logreel.index.ranges import PayloadRange, payload_ranges
 from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import as_list, as_struct
 from logreel.layout.layout import Layout

@@ -39,9 +39,8 @@ from logreel.formats.carla.records import (
     read_packet,
     vectors_are_wide,
 )
-from logreel.index import block_builder
-from logreel.index.block_builder import BlockBuilder
-from logreel.index.block_table import Blocks
+from logreel.index import block_table as block_builder
+from logreel.index.block_table import BlockBuilder, Blocks
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import framed

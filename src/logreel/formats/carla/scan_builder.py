@@ -34,14 +34,13 @@ from logreel.formats.carla.records import (
     read_header,
     vectors_are_wide,
 )
+from logreel.index.gather import places
 from logreel.index.message_index import MessageIndex
-from logreel.index.ranges import places
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.walker import extent, measuring
 from logreel.log.log import Log
-from logreel.log.scan import ENOUGH, ChannelInfo, PayloadDecoder, Scan, TextLine
-from logreel.log.schema import Schema
+from logreel.log.scan import ENOUGH, ChannelInfo, PayloadDecoder, Scan, Schema, TextLine
 from logreel.log.side_columns import with_members
 
 #: Bytes of a wheel in PhysicsControl in releases up to 0.9.11.
@@ -73,7 +72,7 @@ class ReleaseEvidence:
         """Yield payload offset and size of the first packets of a kind that have records."""
         if packet_kind not in self.channels:
             return
-        from logreel.index.ranges import places
+        from logreel.index.gather import places
 
         channel = self.channels[packet_kind]
         first_rows = slice(0, min(_PROBES, int(self.index.counts[channel])))

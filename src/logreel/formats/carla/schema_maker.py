@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.carla import definitions
 from logreel.formats.carla.records import FRAME_END, INSERTED, LAST_KIND, PHYSICS, RELEASED, SHIFTING, TOPICS
-from logreel.index.rules import FieldAt
+from logreel.index.channel_index import FieldAt
 from logreel.io.arrays import I64
-from logreel.io.chunks import Buffer
+from logreel.io.source import Buffer
 from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.program import compile_layout
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.write.schema_maker import SchemaMaker
 
 KINDS = 256

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from logreel.formats.carla.records import FRAME_END, HEAD, TOPICS, read_header
-from logreel.io.chunks import Buffer
-from logreel.io.source import Source
+from logreel.io.source import Buffer, Source
 from logreel.registry import format as storage
 from logreel.registry.format import Storage, StoredRecord
 

@@ -19,7 +19,7 @@ from logreel.formats.carla.schema_maker import CarlaSchemaMaker, Dialect
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.log.log import Channel, Log
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.write.format_writer import FormatWriter, SomeRefusedError
 from logreel.write.payloads import Payloads
 from logreel.write.record_writer import RecordHeaders

@@ -12,15 +12,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from logreel.registry.format import Format
-from logreel.registry.plugins import lazy, lazy_value
-from logreel.registry.registry import lazy_scan
+from logreel.registry.registry import lazy, lazy_scan, lazy_value
 
 if TYPE_CHECKING:
     from logreel.formats.koblenz.definitions import register_type, registered_types, type_id
     from logreel.io.source import Source
     from logreel.layout.layout import Layout
     from logreel.limits import FixedLimit
-    from logreel.log.schema import Schema
+    from logreel.log.scan import Schema
+
 
 __all__ = ["FORMAT", "register_type", "registered_types", "type_id"]
 

@@ -17,7 +17,7 @@ from logreel.formats.koblenz.definitions import (
     text_of,
     type_id,
 )
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.schemas import catalogue as data_folder
 from logreel.schemas.catalogue import Entry, NewEntry
 

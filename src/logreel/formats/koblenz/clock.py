@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.index.block_table import TIME_MAX
+from logreel.index.channel_index import Rule
 from logreel.index.gather import gather_bytes
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import Rule
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE
+from logreel.io.source import FILE
 
 NS_PER_MS = 1e6
 #: The greatest time: an interval that contains it needs a greater end.

@@ -15,7 +15,7 @@ from logreel.formats.koblenz.variant import seconds_between
 from logreel.formats.koblenz.writer import KoblenzWriter
 from logreel.index.merge import in_file_order
 from logreel.log.log import Log
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.write.log_copier import Excerpt, LogCopier, joined_ranges, write_ranges
 
 

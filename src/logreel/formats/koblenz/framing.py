@@ -27,7 +27,7 @@ from logreel.formats.koblenz.records import (
     read_heads,
 )
 from logreel.index.block_table import Blocks
-from logreel.index.rules import FieldAt
+from logreel.index.channel_index import FieldAt
 from logreel.io.arrays import I64, distinct
 from logreel.io.source import Source
 from logreel.kernels import framed

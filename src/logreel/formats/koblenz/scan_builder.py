@@ -26,16 +26,13 @@ from logreel.formats.koblenz.variant import (
     wrong_entries,
 )
 from logreel.index.block_table import Blocks
-from logreel.index.gather import gather_bytes
+from logreel.index.channel_index import ChannelRules, FieldAt
+from logreel.index.gather import PayloadRange, gather_bytes
 from logreel.index.message_index import MessageIndex
-from logreel.index.ranges import PayloadRange
-from logreel.index.rules import ChannelRules, FieldAt
 from logreel.io.arrays import I64, distinct
-from logreel.io.chunks import Buffer, Chunks
-from logreel.io.source import Source
+from logreel.io.source import Buffer, Chunks, Source
 from logreel.layout.layout import Layout
-from logreel.log.scan import LATIN_1, ORIGINAL, ChannelInfo, Scan
-from logreel.log.schema import Schema
+from logreel.log.scan import LATIN_1, ORIGINAL, ChannelInfo, Scan, Schema
 from logreel.log.side_columns import LayoutDecoder
 
 if TYPE_CHECKING:

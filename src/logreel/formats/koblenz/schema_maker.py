@@ -22,13 +22,13 @@ from logreel.formats.koblenz.definitions import (
 )
 from logreel.formats.koblenz.own_types import class_name, definition_of
 from logreel.formats.koblenz.records import MAX_ID, MAX_VERSION
-from logreel.index.rules import FieldAt
+from logreel.index.channel_index import FieldAt
 from logreel.io.arrays import I64
 from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, String, Struct
 from logreel.layout.program import compile_layout
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.write.payloads import Payloads
 from logreel.write.schema_maker import Abilities, SchemaMaker, TextChannel, TextColumns
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from logreel.formats.koblenz.records import FILE_HEADER, HEAD
-from logreel.io.chunks import Buffer
+from logreel.io.source import Buffer
 from logreel.registry import format as storage
 from logreel.registry.format import Storage, StoredRecord
 

@@ -29,9 +29,8 @@ from logreel.formats.koblenz.schema_maker import KoblenzSchemaMaker, kind_of, la
 from logreel.formats.koblenz.variant import MAJOR, MINOR, TimeIndexBuilder
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
-from logreel.io.chunks import Buffer
-from logreel.log.scan import LATIN_1, ORIGINAL
-from logreel.log.schema import Schema
+from logreel.io.source import Buffer
+from logreel.log.scan import LATIN_1, ORIGINAL, Schema
 from logreel.write.format_writer import FormatWriter, SomeRefusedError
 from logreel.write.log_copier import write_ranges
 from logreel.write.payloads import Payloads

@@ -9,10 +9,9 @@ import numpy as np
 
 from logreel.errors import Problem
 from logreel.formats.mcap.records import BadRecord, Chunk
-from logreel.io.chunks import Buffer, ChunkCache
+from logreel.io.arrays import run, shares
 from logreel.io.lz4_frames import unpack_lz4
-from logreel.io.parallel import run, shares
-from logreel.io.source import Source
+from logreel.io.source import Buffer, ChunkCache, Source
 from logreel.log.scan import Noted
 
 COMPRESSIONS = ("", "zstd", "lz4")

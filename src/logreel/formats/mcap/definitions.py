@@ -15,8 +15,7 @@ from logreel.formats.mcap.records import ChannelRecord
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
-from logreel.log.scan import ChannelInfo, Noted, PayloadDecoder
-from logreel.log.schema import Schema
+from logreel.log.scan import ChannelInfo, Noted, PayloadDecoder, Schema
 from logreel.registry.registry import layout_by_format
 from logreel.schemas.languages import Hints, language_of
 

@@ -19,7 +19,7 @@ from logreel.formats.mcap.records import (
 )
 from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 
 #: Key of channel metadata whose value is JSON of all values that are not text, and name of the metadata record that
 #: describes the log which the file was converted from.

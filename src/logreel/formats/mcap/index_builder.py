@@ -27,11 +27,10 @@ from logreel.formats.mcap.records import (
     Statistics,
 )
 from logreel.index.block_table import MISSING_SIZE, Blocks
+from logreel.index.channel_index import ChannelRules, FieldAt, LoadedValues, StoredValues
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import ChannelRules, FieldAt, LoadedValues, StoredValues
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE, Buffer, Chunks
-from logreel.io.source import Source
+from logreel.io.source import FILE, Buffer, Chunks, Source
 from logreel.kernels import mcap
 from logreel.limits import beyond
 from logreel.log.scan import Noted

@@ -13,7 +13,7 @@ import numpy as np
 
 from logreel.io.arrays import I64
 from logreel.io.source import Source
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 
 MAGIC = b"\x89MCAP0\r\n"
 (

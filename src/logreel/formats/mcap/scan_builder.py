@@ -23,12 +23,11 @@ from logreel.formats.mcap.index_builder import (
 )
 from logreel.formats.mcap.reader import UNFINISHED, Reader, read_by_summary
 from logreel.formats.mcap.records import AttachmentRecord, BadRecord
+from logreel.index.channel_index import ChannelRules, StoredValues
 from logreel.index.growing_table import GrowingTable
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import ChannelRules, StoredValues
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE, Chunks
-from logreel.io.source import Source
+from logreel.io.source import FILE, Chunks, Source
 from logreel.log.scan import MADE_OF, Attachment, Change, ChannelInfo, Parameter, Scan
 
 #: Decompressing this many stored bytes takes a fraction of a second.

@@ -15,7 +15,7 @@ from logreel.errors import DefinitionError
 from logreel.formats.mcap.definitions import ADDED, ENCODING, UNDEFINED, metadata_to_text
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.registry.registry import formats, layout_by_format
 from logreel.schemas.languages import Serializer, complete, language_named, language_of, message_encoding
 from logreel.write.payloads import Payloads, serialize_rows

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from logreel.formats.mcap import records
 from logreel.formats.mcap.records import HEAD, MAGIC, MESSAGE_HEAD
-from logreel.io.chunks import Buffer
+from logreel.io.source import Buffer
 from logreel.registry import format as storage
 from logreel.registry.format import Storage, StoredRecord
 

@@ -40,11 +40,10 @@ from logreel.formats.mcap.records import (
 from logreel.formats.mcap.schema_maker import McapChannel, McapSchemaMaker, declare
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
-from logreel.io.chunks import Buffer
+from logreel.io.source import Buffer
 from logreel.kernels import mcap
 from logreel.log.log import Log
-from logreel.log.scan import MADE_OF
-from logreel.log.schema import Schema
+from logreel.log.scan import MADE_OF, Schema
 from logreel.write.format_writer import SourceClock
 from logreel.write.payloads import Payload, Payloads
 from logreel.write.record_writer import NANOSECONDS_TWICE, RecordWriter

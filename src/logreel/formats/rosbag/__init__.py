@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from logreel.registry.format import Format
-from logreel.registry.plugins import lazy, lazy_value
-from logreel.registry.registry import lazy_scan
+from logreel.registry.registry import lazy, lazy_scan, lazy_value
 
 if TYPE_CHECKING:
     from logreel.io.source import Source

@@ -23,8 +23,7 @@ from logreel.formats.rosbag.writer import (
     typical_limit,
 )
 from logreel.io.append_file import Appender
-from logreel.io.chunks import FILE
-from logreel.io.source import Source
+from logreel.io.source import FILE, Source
 from logreel.log.log import Channel, Log
 from logreel.write.format_writer import FormatWriter
 

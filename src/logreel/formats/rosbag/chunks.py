@@ -10,9 +10,8 @@ import numpy as np
 
 from logreel.errors import Problem
 from logreel.formats.rosbag.encryption import Cipher
-from logreel.io.chunks import Buffer, ChunkCache
 from logreel.io.lz4_frames import unpack_lz4
-from logreel.io.source import Source
+from logreel.io.source import Buffer, ChunkCache, Source
 from logreel.log.scan import Noted
 
 COMPRESSIONS = ("none", "bz2", "lz4", "zlib")

@@ -16,8 +16,7 @@ from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
 from logreel.layout.program import compile_layout
-from logreel.log.scan import ORIGINAL, ChannelInfo, Noted
-from logreel.log.schema import Schema
+from logreel.log.scan import ORIGINAL, ChannelInfo, Noted, Schema
 from logreel.schemas import ros1msg
 
 #: Layout of messages without a usable definition.

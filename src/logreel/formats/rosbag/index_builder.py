@@ -18,12 +18,10 @@ from logreel.formats.rosbag.found import ChunkMessages, IndexClaims, IndexedMess
 from logreel.formats.rosbag.reader import Region, ignore_record, read_region
 from logreel.formats.rosbag.records import BadRecord
 from logreel.index.block_table import MISSING_SIZE, Blocks
+from logreel.index.channel_index import ChannelRules, StoredValues
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import ChannelRules, StoredValues
-from logreel.io.arrays import I64
-from logreel.io.chunks import FILE, Buffer, Chunks
-from logreel.io.parallel import run, shares
-from logreel.io.source import Source
+from logreel.io.arrays import I64, run, shares
+from logreel.io.source import FILE, Buffer, Chunks, Source
 from logreel.kernels import rosbag
 
 #: Least bytes of a message record without its data: two lengths and the fields conn, op and time.

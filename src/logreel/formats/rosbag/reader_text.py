@@ -21,8 +21,7 @@ from logreel.formats.rosbag.definitions import Connection
 from logreel.formats.rosbag.found import MAX_SPAN, ChunkMessages
 from logreel.formats.rosbag.reader import Reader
 from logreel.formats.rosbag.records import MAX_LINE, MULTILOG, BadRecord
-from logreel.io.chunks import FILE
-from logreel.io.source import Source
+from logreel.io.source import FILE, Source
 
 _TAIL = struct.Struct("<III")
 _MD5 = re.compile(r"[0-9a-f]{32}\Z|\*\Z")

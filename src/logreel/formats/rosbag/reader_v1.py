@@ -18,8 +18,7 @@ from logreel.formats.rosbag.found import ChunkMessages
 from logreel.formats.rosbag.reader import Reader, Region, after_padding, read_region, wrong_header
 from logreel.formats.rosbag.records import BadRecord, Record, read_record
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE
-from logreel.io.source import Source
+from logreel.io.source import FILE, Source
 
 _ENTRY = np.dtype([("sec", "<u4"), ("nsec", "<u4"), ("pos", "<u8")])
 

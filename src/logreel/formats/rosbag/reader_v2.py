@@ -30,8 +30,7 @@ from logreel.formats.rosbag.records import (
     read_record,
 )
 from logreel.formats.rosbag.summary import ENTRY, read_index
-from logreel.io.chunks import FILE
-from logreel.io.source import Source
+from logreel.io.source import FILE, Source
 from logreel.log.scan import UndecidedError
 
 

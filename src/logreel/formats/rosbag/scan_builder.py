@@ -20,12 +20,11 @@ from logreel.formats.rosbag.index_builder import build_index
 from logreel.formats.rosbag.reader import Reader, after_padding
 from logreel.formats.rosbag.records import OP_FILE, BadRecord, Record, read_record
 from logreel.formats.rosbag.summary import RemoteChunks, SummaryBuilder, chunk_statements
+from logreel.index.channel_index import ChannelRules, StoredValues
+from logreel.index.gather import places
 from logreel.index.growing_table import GrowingTable
 from logreel.index.message_index import MessageIndex
-from logreel.index.ranges import places
-from logreel.index.rules import ChannelRules, StoredValues
-from logreel.io.chunks import FILE, Chunks
-from logreel.io.source import Source
+from logreel.io.source import FILE, Chunks, Source
 from logreel.log.scan import Scan
 
 #: Versions whose headers are lines of text.

@@ -12,8 +12,7 @@ import numpy as np
 
 from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.layout.layout import Layout
-from logreel.log.scan import ORIGINAL
-from logreel.log.schema import Schema
+from logreel.log.scan import ORIGINAL, Schema
 from logreel.schemas import ros1msg
 from logreel.write.schema_maker import Abilities, SchemaMaker, TextChannel, TextColumns
 

@@ -9,7 +9,7 @@ import numpy as np
 from logreel.formats.rosbag import records
 from logreel.formats.rosbag.records import BadRecord, parse_fields
 from logreel.io.arrays import I64
-from logreel.io.chunks import Buffer
+from logreel.io.source import Buffer
 from logreel.registry import format as storage
 from logreel.registry.format import Storage, StoredRecord
 

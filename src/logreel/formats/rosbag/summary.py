@@ -32,11 +32,10 @@ from logreel.formats.rosbag.index_builder import (
 from logreel.formats.rosbag.reader import Region, read_region, skip_damage
 from logreel.formats.rosbag.records import BadRecord, Record, find_record, read_record
 from logreel.index.block_table import MISSING_SIZE, Blocks
+from logreel.index.channel_index import ChannelRules, LoadedValues, StoredValues
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import ChannelRules, LoadedValues, StoredValues
 from logreel.io.arrays import I64
-from logreel.io.chunks import Buffer, ChunkCache, Chunks
-from logreel.io.source import Source
+from logreel.io.source import Buffer, ChunkCache, Chunks, Source
 from logreel.kernels import rosbag
 
 #: Bytes of an entry of an index record.

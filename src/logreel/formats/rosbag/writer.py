@@ -30,9 +30,8 @@ from logreel.formats.rosbag.records import (
 from logreel.formats.rosbag.schema_maker import BagSchemaMaker, NewConnection, declare, has_same_checksum
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64, GrowingArray
-from logreel.io.chunks import Buffer
-from logreel.io.source import Source
-from logreel.log.schema import Schema
+from logreel.io.source import Buffer, Source
+from logreel.log.scan import Schema
 from logreel.write.format_writer import FormatWriter
 from logreel.write.payloads import Payloads
 from logreel.write.record_writer import RecordWriter

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 from logreel.errors import UnsupportedError
 from logreel.log.scan import Saved, Scan
 from logreel.registry.format import Format
-from logreel.registry.plugins import lazy, lazy_value
+from logreel.registry.registry import lazy, lazy_value
 
 if TYPE_CHECKING:
     from logreel.io.source import Source
     from logreel.layout.layout import Layout
     from logreel.limits import FixedLimit
-    from logreel.log.schema import Schema
+    from logreel.log.scan import Schema
+
 
 _MAGIC, _ENCRYPTED = b"ULog\x01\x12\x35", b"ULogEnc"
 

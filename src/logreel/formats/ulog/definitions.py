@@ -21,7 +21,7 @@ from logreel.layout.nodes import (
     Scalar,
     Struct,
 )
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 
 #: Largest payload of a record; arrays that cannot fit are refused before anything is built.
 MAX_BYTES = 65535

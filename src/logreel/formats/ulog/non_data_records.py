@@ -17,18 +17,15 @@ import numpy as np
 
 from logreel.errors import DefinitionError
 from logreel.formats.ulog import records
-from logreel.formats.ulog.clock import LATEST_US, NS_PER_US, UTC_OFFSET
+from logreel.formats.ulog.clock import LATEST_US, NS_PER_US, UTC_OFFSET, Found, Topic
 from logreel.formats.ulog.definitions import Definitions, parse_format
-from logreel.formats.ulog.found import Found, Topic
 from logreel.formats.ulog.information import OWN, RecordDetails, is_binary, type_of, value_of
 from logreel.formats.ulog.records import DEFAULTS_FLAG, FILE_HEADER, FLAGS_AT, HEAD, KeyValue
 from logreel.index.block_table import TIME_MAX
-from logreel.index.gather import gather_bytes
+from logreel.index.channel_index import FieldAt, SyntheticMessages
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import FieldAt, SyntheticMessages
 from logreel.io.arrays import I64, distinct
-from logreel.io.chunks import Buffer
-from logreel.io.source import Source
+from logreel.io.source import Buffer, Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, String, Struct
 from logreel.log.scan import Attachment, Change, Parameter, TextLine
@@ -565,10 +562,11 @@ def _event_definitions(others: NonDataRecords) -> events.Definitions | None:
 
 def _event_rows(source: Source, index: MessageIndex, number: int, topic: Topic) -> Iterator[Row]:
     """Yield the messages of a topic ``event``; none if its format lacks a field that events need."""
-    from logreel.formats.ulog.events import Row
-
     if topic.raw:
         return
+    from logreel.formats.ulog.events import Row
+    from logreel.index.gather import gather_bytes
+
     layout = topic.definitions.layout(topic.name)
     if not {f.name for f in layout.record.visible()} >= _EVENT_FIELDS:
         return

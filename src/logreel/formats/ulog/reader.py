@@ -17,12 +17,10 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, Problem, UnsupportedError
 from logreel.formats.ulog import records
-from logreel.formats.ulog.clock import BACKWARDS_US
+from logreel.formats.ulog.clock import BACKWARDS_US, Found, Topic, first_jump
 from logreel.formats.ulog.definitions import Definitions, TimestampField, parse_format
-from logreel.formats.ulog.found import Found, Topic, first_jump
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, MAGIC, RECORD, SPEC, BadRecord
-from logreel.index.block_builder import BAD, CUT, END, PARSE, BlockBuilder
-from logreel.index.block_table import Blocks
+from logreel.index.block_table import BAD, CUT, END, PARSE, BlockBuilder, Blocks
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import framed

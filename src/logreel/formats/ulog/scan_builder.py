@@ -16,9 +16,8 @@ import numpy as np
 
 from logreel.errors import CHANGED, DefinitionError, Finding, Problem, UnsupportedError
 from logreel.formats.ulog import clock, records
-from logreel.formats.ulog.clock import NS_PER_US, UNIX_US, LatestTimes, ShortClocks
+from logreel.formats.ulog.clock import NS_PER_US, UNIX_US, Found, LatestTimes, ShortClocks, Topic, first_jump
 from logreel.formats.ulog.definitions import Definitions, parse_format
-from logreel.formats.ulog.found import Found, Topic, first_jump
 from logreel.formats.ulog.non_data_records import (
     NonDataRecords,
     SyntheticChannel,
@@ -31,17 +30,15 @@ from logreel.formats.ulog.non_data_records import (
 from logreel.formats.ulog.reader import Reader, read
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, BadRecord
 from logreel.index.block_table import TIME_MAX, Blocks
+from logreel.index.channel_index import ChannelRules, FieldAt, SyntheticMessages
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import ChannelRules, FieldAt, SyntheticMessages
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE, Buffer, Chunks
-from logreel.io.source import Source
+from logreel.io.source import FILE, Buffer, Chunks, Source
 from logreel.kernels import block_table
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
 from logreel.log.log import Log
-from logreel.log.scan import ChannelInfo, Parameter, Saved, Scan, Segment, TextLine
-from logreel.log.schema import Schema
+from logreel.log.scan import ChannelInfo, Parameter, Saved, Scan, Schema, Segment, TextLine
 
 
 def save(content: Found) -> Saved:

@@ -12,12 +12,12 @@ import numpy as np
 from logreel.errors import DefinitionError
 from logreel.formats.ulog.information import MAX_SIZE
 from logreel.formats.ulog.records import BASIC
-from logreel.index.rules import FieldAt
+from logreel.index.channel_index import FieldAt
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, FixedArray, Node, Scalar, Struct, Time
-from logreel.log import joined_log as joined_channels
+from logreel.log import scan as any_format
 from logreel.log.log import Log
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.write.schema_maker import Abilities, SchemaMaker, TextChannel, TextColumns
 
 _TOPIC = re.compile(r"(.*?)(\[\d{1,3}\])?(@\d+)?", re.DOTALL)
@@ -27,7 +27,7 @@ UNFIT = re.compile(r"[^A-Za-z0-9_\-/]")
 def free_name(topic: str, taken: Collection[str]) -> str:
     """Return a name with letters, digits, ``_ - /`` only; instances of a topic share its definition."""
     if topic.startswith("~"):
-        return joined_channels.free_name(topic, taken)
+        return any_format.free_name(topic, taken)
     match = _TOPIC.fullmatch(topic)
     base, instance, log = match.groups("") if match else (topic, "", "")
     # The suffix of a later segment becomes part of the name.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, MAGIC, RECORD
-from logreel.io.chunks import Buffer
+from logreel.io.source import Buffer
 from logreel.registry import format as storage
 from logreel.registry.format import Storage, StoredRecord
 

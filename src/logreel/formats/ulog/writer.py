@@ -40,13 +40,13 @@ from logreel.formats.ulog.records import (
 )
 from logreel.formats.ulog.schema_maker import UNFIT, UlogSchemaMaker, base_name, free_name
 from logreel.index.block_table import TIME_MAX
-from logreel.index.rules import FieldAt
+from logreel.index.channel_index import FieldAt
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import SCALARS
 from logreel.log.log import Log
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.write.format_writer import FormatWriter, SourceClock
 from logreel.write.log_copier import Masking
 from logreel.write.payloads import Payload, Payloads, tallied

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
 
 from logreel.errors import UnsupportedError, UsageError
+from logreel.io.source import ADDRESS
 
 #: Schemes of web servers; an address is used as it is, with its query.
 WEB = ("http", "https")
 #: Schemes of object stores: a bucket or container, then the key as it is, which may contain any character.
 STORES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss")
-_URL = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +35,6 @@ class Address:
         return self.scheme in WEB
 
 
-def is_url(text: object) -> bool:
-    """Return whether *text* begins with a scheme and ``://``."""
-    return isinstance(text, str) and _URL.match(text) is not None
-
-
 def has_secrets(url: str) -> bool:
     """Return whether an address contains what is left out of its name: user, password, query or fragment."""
     return parse(url).name != url
@@ -48,7 +42,7 @@ def has_secrets(url: str) -> bool:
 
 def parse(url: str) -> Address:
     """Return the parts of an address; raises UnsupportedError for an unknown scheme, UsageError for a wrong address."""
-    found = _URL.match(url)
+    found = ADDRESS.match(url)
     scheme = found[1].lower() if found else ""
     if scheme in WEB:
         return _web(url, scheme)

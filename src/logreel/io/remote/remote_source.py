@@ -16,9 +16,8 @@ from threading import RLock
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import FileChangedError, LogError
+from logreel.errors import FileChangedError, LogError, notice
 from logreel.io.arrays import I64
-from logreel.io.notices import notice
 from logreel.io.remote.object_store import NoRangesError, RemoteObject
 from logreel.io.source import Source
 from logreel.limits import Limits, beyond

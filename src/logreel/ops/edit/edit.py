@@ -14,17 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError, UnsupportedError, UsageError
-from logreel.index.ranges import Rows
-from logreel.index.rules import FieldAt
+from logreel.index.channel_index import FieldAt
+from logreel.index.gather import Rows
 from logreel.io.arrays import I64
-from logreel.io.chunks import Buffer
 from logreel.io.output_stream import Destination
+from logreel.io.source import Buffer
 from logreel.io.two_pass import DryRun
 from logreel.lenses.base import Stamp
 from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Channel, Log
-from logreel.log.scan import Attachment
-from logreel.log.schema import Schema
+from logreel.log.scan import Attachment, Schema
 from logreel.log.side_columns import payload_layout
 from logreel.ops.edit.field_edits import Editor, FieldEdit, digests, read_numbers
 from logreel.ops.edit.places import Finder, target
@@ -37,7 +36,7 @@ from logreel.ops.rewrite.streams import MessageBatch, in_file_order
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions, format_of
 from logreel.ops.selection import keywords
 from logreel.registry.format import Format
-from logreel.registry.open_logs import as_log_to_copy
+from logreel.registry.open import as_log_to_copy
 from logreel.write.format_writer import FormatWriter
 from logreel.write.payloads import Payloads
 

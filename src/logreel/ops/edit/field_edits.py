@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UsageError
 from logreel.io.arrays import I64
-from logreel.io.chunks import Buffer
+from logreel.io.source import Buffer
 from logreel.kernels import block_table as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import (

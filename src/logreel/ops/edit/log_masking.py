@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from logreel.io.arrays import I64
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.ops.edit.masks import IdentityMask, Mask, TimeMask, content, masked
 from logreel.ops.edit.place_mask import PlaceMask
 

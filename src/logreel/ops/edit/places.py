@@ -9,7 +9,7 @@ import numpy as np
 
 from logreel.errors import DefinitionError, NotFoundError, UsageError
 from logreel.io.arrays import I64
-from logreel.io.chunks import Buffer
+from logreel.io.source import Buffer
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import (
     Align,
@@ -25,9 +25,10 @@ from logreel.layout.nodes import (
     String,
     Struct,
     measure,
+    scalar_width,
+    steps_of,
 )
 from logreel.layout.nodes import Sequence as Counted
-from logreel.layout.paths import scalar_width, steps_of
 
 #: One step of a path: the name of a member, the number of an item, or None for all items.
 Step = str | int | None

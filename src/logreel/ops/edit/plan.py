@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import DefinitionError, UsageError
-from logreel.index.rules import FieldAt
+from logreel.index.channel_index import FieldAt
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.lenses.base import Stamp

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import DamagedError, LogError, Problem
 from logreel.io.arrays import I64
-from logreel.io.chunks import Buffer
+from logreel.io.source import Buffer
 from logreel.layout.encode_message import encoder
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Node, Scalar

@@ -15,9 +15,8 @@ from logreel.log.shown import Block, Tabular
 from logreel.log.times import Time, interval
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
-from logreel.registry.open_logs import as_open_log
-from logreel.registry.plugins import Registry, lazy
-from logreel.registry.registry import detectors_of, detectors_of_format, formats
+from logreel.registry.open import as_open_log
+from logreel.registry.registry import Registry, detectors_of, detectors_of_format, formats, lazy
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

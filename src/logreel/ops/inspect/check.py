@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, Finding, LogError, Severity
 from logreel.index.block_table import MISSING_SIZE
-from logreel.index.ranges import PayloadRange, batches, load, payload_ranges, places
+from logreel.index.gather import PayloadRange, batches, load, payload_ranges, places
 from logreel.io.arrays import I64
 from logreel.kernels import layout as kernel
 from logreel.layout.program import Program
@@ -29,7 +29,7 @@ from logreel.ops.inspect.time_checks import backwards, gaps, jumps, offset_of
 from logreel.ops.query.record_batches import rows_per_batch
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
-from logreel.registry.open_logs import as_open_log, read_itself
+from logreel.registry.open import as_open_log, read_itself
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

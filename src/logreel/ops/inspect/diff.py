@@ -14,18 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
-from logreel.index.ranges import Rows
+from logreel.index.gather import Rows
 from logreel.io.arrays import I64
-from logreel.log.brief import Brief
 from logreel.log.log import Channel, Log
-from logreel.log.scan import Attachment, Parameter
+from logreel.log.scan import Attachment, Brief, Parameter
 from logreel.log.times import Time, intervals, seconds_text
 from logreel.log.topic_match import listed, match_in_each
 from logreel.ops.inspect.digests import Digests, digests
 from logreel.ops.inspect.stats import FieldStats, field_stats
 from logreel.ops.inspect.text import lines_between
 from logreel.ops.json_values import to_json_values
-from logreel.registry.open_logs import open_many, read_itself
+from logreel.registry.open import open_many, read_itself
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

@@ -12,17 +12,17 @@ import numpy as np
 
 from logreel.errors import UsageError
 from logreel.index.block_table import MISSING_SIZE
-from logreel.index.ranges import load
+from logreel.index.gather import load
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE, Buffer
-from logreel.log.brief import Brief
+from logreel.io.source import FILE, Buffer
 from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Log
+from logreel.log.scan import Brief
 from logreel.log.times import Time
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
 from logreel.registry.format import CHUNK_HEADERS, StoredRecord
-from logreel.registry.open_logs import as_open_log
+from logreel.registry.open import as_open_log
 from logreel.registry.registry import storage_of
 
 if TYPE_CHECKING:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError, Problem
-from logreel.log.brief import Brief
-from logreel.log.joined_log import JoinedLog, names_of
 from logreel.log.log import Channel, Log
-from logreel.log.scan import Segment
+from logreel.log.scan import Brief, Segment
 from logreel.log.shown import Block, Tabular
 from logreel.log.times import Time, duration_text, mean_rate, utc_shift, utc_text
-from logreel.ops.json_values import to_json_values
-from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
-from logreel.registry.open_logs import as_open_log
+from logreel.registry.open import as_open_log
 from logreel.registry.registry import meaning_of
 
 if TYPE_CHECKING:
@@ -91,6 +87,8 @@ class Info(Tabular):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the JSON data of ``info --json``, with times in ns."""
+        from logreel.ops.json_values import to_json_values
+
         return {
             "path": self.path,
             **({"files": list(self.files)} if self.files else {}),
@@ -149,7 +147,7 @@ def select_channels(
     log: Log, topics: str | Iterable[str] | None, exclude: str | Iterable[str] = ()
 ) -> list[Channel]:
     """Return the channels that *topics* select, None: all, without those that *exclude* selects, in file order."""
-    without = {ch.number for ch in log.match(exclude)}
+    without = {ch.number for ch in log.match(exclude)} if exclude else set()
     chosen = log.channels.values() if topics is None else log.match(topics)
     return [ch for ch in chosen if ch.number not in without]
 
@@ -178,7 +176,7 @@ def info(
         # The part has no other channels.
         selection = replace(selection, topics=topics, exclude=exclude)
         topics, exclude = None, ()
-    with as_open_log(what, definitions) as opened, selected_log(opened, selection) as log:
+    with as_open_log(what, definitions) as opened, _selected(opened, selection) as log:
         channels = tuple(
             ChannelSummary(
                 ch.topic,
@@ -208,9 +206,17 @@ def info(
             problems=log.problems,
             utc_offset_ns=log.utc_offset,
             segments=log.segments,
-            files=tuple(names_of(log)) if isinstance(log, JoinedLog) else (),
+            files=tuple(part.name for part in log.parts if part is not log),
             utc_notes=log.utc_notes,
         )
+
+
+def _selected(log: Log, selection: Selection) -> AbstractContextManager[Log]:
+    if selection.segment is None and not selection.is_part:
+        return nullcontext(log)
+    from logreel.ops.rewrite.selected_log import selected_log
+
+    return selected_log(log, selection)
 
 
 #: Facts of the first section of the summary that are shown, and the longest text of one.

@@ -17,7 +17,7 @@ from logreel.log.times import Time, interval
 from logreel.log.topic_match import fitting, listed
 from logreel.ops.json_values import float_text, safe_text, to_json_values
 from logreel.ops.rewrite.selected_log import in_force
-from logreel.registry.open_logs import as_open_log
+from logreel.registry.open import as_open_log
 
 if TYPE_CHECKING:
     from logreel.log.joined_log import Openable

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError
 from logreel.layout.arrow_arrays import as_fixed_list, as_list, as_struct, row_numbers
-from logreel.log.brief import Brief
 from logreel.log.log import Log
+from logreel.log.scan import Brief
 from logreel.log.tables import as_numpy
 from logreel.log.times import Time, interval, mean_rate
 from logreel.log.topic_fields import FieldsByTopic, fields_by_topic
@@ -20,7 +20,7 @@ from logreel.meaning.gaps import gap_limit, steps_of
 from logreel.ops.json_values import to_json_values
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
-from logreel.registry.open_logs import as_open_log
+from logreel.registry.open import as_open_log
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -22,7 +22,7 @@ from logreel.ops.inspect.lens_sections import by_lenses, counted
 from logreel.ops.inspect.text import level_counts, level_name
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
-from logreel.registry.open_logs import as_open_log
+from logreel.registry.open import as_open_log
 from logreel.registry.registry import formats, meaning_of
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Finding, Severity
-from logreel.index.ranges import places
+from logreel.index.gather import places
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE, SYNTHETIC
+from logreel.io.source import FILE, SYNTHETIC
 from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_text
 from logreel.meaning.gaps import regular_times

@@ -19,7 +19,7 @@ from logreel.layout.nodes import Bytes, Field, FixedArray, Node, String, Struct
 from logreel.layout.nodes import Sequence as Many
 from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Channel, Log
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.ops.migrate.paths import MissingRule, Path
 from logreel.ops.migrate.plan import ChannelPlan, Files, Planner
 from logreel.ops.migrate.rule import BoundRule, ColumnUpdate, NotColumnsError, Update
@@ -29,7 +29,7 @@ from logreel.ops.rewrite.parts import Part, whole_log
 from logreel.ops.rewrite.streams import MessageBatch
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions
 from logreel.ops.selection import keywords
-from logreel.registry.open_logs import as_log_to_copy, as_open_log
+from logreel.registry.open import as_log_to_copy, as_open_log
 from logreel.write.payloads import Payloads
 
 if TYPE_CHECKING:

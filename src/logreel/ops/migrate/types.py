@@ -10,17 +10,7 @@ from typing import Any
 
 from logreel.errors import DefinitionError
 from logreel.layout.layout import Layout
-from logreel.layout.nodes import (
-    Bytes,
-    FixedArray,
-    Node,
-    Rest,
-    Scalar,
-    Sequence,
-    String,
-    Struct,
-    Time,
-)
+from logreel.layout.nodes import Bytes, FixedArray, Node, Rest, Scalar, Sequence, String, Struct, Time
 from logreel.schemas import ros1msg
 
 #: Encoding of definitions whose nested types have names and versions of their own.

@@ -35,7 +35,7 @@ from logreel.log.tables import (
 from logreel.log.times import SECOND, Length, Time, duration_ns, interval, shift_of
 from logreel.log.topic_fields import fields_by_topic
 from logreel.ops.query.record_batches import BYTES, ROWS, as_slice
-from logreel.registry.open_logs import as_open_log
+from logreel.registry.open import as_open_log
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
-from logreel.index.ranges import Rows
+from logreel.index.gather import Rows
 from logreel.io.arrays import I64
 from logreel.layout.nodes import Sequence as Records
 from logreel.log.log import Channel, Log

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import MissingDependencyError
-from logreel.layout.paths import path_text
+from logreel.layout.nodes import path_text
 from logreel.log.log import Log
 from logreel.log.tables import RowOptions, Rows, TableReader, empty_table, time_column
 from logreel.log.topic_match import is_pattern
 from logreel.ops.query.record_batches import BYTES, MOST, as_slice
-from logreel.registry.log_files import several_logs
-from logreel.registry.open import open_log
+from logreel.registry.open import open_log, several_logs
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from logreel.index.ranges import Rows
+from logreel.index.gather import Rows
 from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import as_struct
 from logreel.log.tables import MAX_COLUMNS, RowOptions, batches, distinct, own_paths, width_of

@@ -18,11 +18,11 @@ import pyarrow.fs
 from pyarrow import acero
 
 from logreel.errors import NotFoundError, UsageError
-from logreel.index.ranges import intersect_rows
+from logreel.index.gather import intersect_rows
 from logreel.io.arrays import I64
 from logreel.layout.arrow import schema_of
 from logreel.layout.arrow_arrays import fixed_list_type, item_type, values_of
-from logreel.layout.paths import path_text
+from logreel.layout.nodes import path_text
 from logreel.log.log import Channel
 from logreel.log.tables import RowOptions, Rows, TableReader, time_column
 from logreel.ops.query.record_batches import BYTES, MOST, merge_intervals

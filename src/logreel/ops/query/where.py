@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, LogError, NotFoundError, UsageError
-from logreel.index.ranges import Rows
+from logreel.index.gather import Rows
 from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import as_list, row_numbers, values_of
 from logreel.layout.nodes import Sequence as Records

@@ -18,9 +18,8 @@ from typing import Any, Protocol
 from logreel.errors import DamagedError, DefinitionError, LogError, UnsupportedError, UsageError
 from logreel.io.append_file import ACTIVE
 from logreel.layout.layout import Layout
-from logreel.log.channel_facts import Facts
 from logreel.log.log import Channel, Log
-from logreel.log.schema import Schema
+from logreel.log.scan import Facts, Schema
 from logreel.ops.add import write_metadata
 from logreel.ops.infer import json_converter, layout_of, observe_all
 from logreel.ops.record.parts import SplitWriter

@@ -18,7 +18,7 @@ from logreel.io.arrays import I64
 from logreel.io.atomic_file import exists
 from logreel.io.part_files import existing_parts, part_name
 from logreel.layout.layout import Layout
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.registry.format import Format
 from logreel.write.format_writer import FormatWriter, SomeRefusedError
 from logreel.write.payloads import Payload

@@ -25,7 +25,7 @@ from logreel.ops.record.source import BUFFER_BYTES, PATIENCE, DrainLimit, LiveQu
 from logreel.ops.record.sources.registry import live_source
 from logreel.ops.rewrite.target import Copied
 from logreel.ops.selection import Selection, SelectionOptions, keywords
-from logreel.registry.open_logs import as_open_log
+from logreel.registry.open import as_open_log
 from logreel.write.writer import FLUSH_EVERY, Writer, create, format_of, open_old
 
 #: Seconds between two calls of *progress* while lines arrive.

@@ -15,7 +15,7 @@ from typing import Any
 from logreel.errors import DamagedError, DefinitionError, LogError, UnsupportedError, UsageError
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, FixedArray, Rest, Scalar, String, Struct
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.ops.record.lines import LineRecorder
 from logreel.ops.record.parts import SplitWriter
 from logreel.ops.record.source import (

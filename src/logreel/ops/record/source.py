@@ -13,8 +13,7 @@ from time import monotonic
 from typing import Any, Protocol, runtime_checkable
 
 from logreel.layout.layout import Layout
-from logreel.log.channel_facts import TOPIC, Facts
-from logreel.log.schema import Schema
+from logreel.log.scan import TOPIC, Facts, Schema
 from logreel.log.topic_match import check_pattern, conditions, fitting, is_pattern, listed
 
 #: Default capacity of the queue: bytes, and messages.

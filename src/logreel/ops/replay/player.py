@@ -17,7 +17,7 @@ from logreel.ops.replay.timeline import PlayedOptions, Playing, Timeline, checke
 from logreel.ops.replay.transport import TOPIC as CLOCK
 from logreel.ops.replay.transport import PlayTurn, Requests, Timer, Transport, Turns, clock_channel
 from logreel.ops.selection import Selection, keywords
-from logreel.registry.open_logs import open_many
+from logreel.registry.open import open_many
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 
 from logreel.errors import TopicError, UsageError
 from logreel.index.block_table import TIME_MIN
+from logreel.index.gather import Rows, intersect_rows
 from logreel.index.merge import Merged, Queue, merged, part_of
-from logreel.index.ranges import Rows, intersect_rows
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE
+from logreel.io.source import FILE
 from logreel.layout.layout import Layout
-from logreel.log.channel_facts import is_marked_latched
 from logreel.log.joined_log import Together, clock_shift
 from logreel.log.log import Channel, Log, Message
-from logreel.log.scan import PayloadDecoder
+from logreel.log.scan import PayloadDecoder, is_marked_latched
 from logreel.log.times import Length, Time, duration_ns, interval
 from logreel.log.topic_match import match_topics
 from logreel.ops.rewrite.merge import kept_topics

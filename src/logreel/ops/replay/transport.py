@@ -17,14 +17,12 @@ import numpy as np
 
 from logreel.errors import UsageError
 from logreel.index.block_table import TIME_MAX, TIME_MIN, Blocks
+from logreel.index.channel_index import ChannelRules
 from logreel.index.message_index import MessageIndex
-from logreel.index.rules import ChannelRules
 from logreel.io.arrays import I64
-from logreel.io.chunks import Chunks
-from logreel.io.source import Source
+from logreel.io.source import Chunks, Source
 from logreel.log.log import Channel, Message
-from logreel.log.scan import ChannelInfo, Scan
-from logreel.log.schema import Schema
+from logreel.log.scan import ChannelInfo, Scan, Schema
 from logreel.log.times import SECOND
 from logreel.ops.replay.sink import Sink
 from logreel.ops.replay.timeline import PlayPosition, Run, Timeline

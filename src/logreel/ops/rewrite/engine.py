@@ -29,9 +29,8 @@ from logreel.errors import (
 )
 from logreel.index.gather import gather_times
 from logreel.io.append_file import Appender
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, ahead
 from logreel.io.output_stream import OutputStream
-from logreel.io.parallel import ahead
 from logreel.io.source import Source
 from logreel.io.two_pass import PIECE, DryRun, send
 from logreel.layout.layout import Layout
@@ -39,8 +38,7 @@ from logreel.log.decrypted import decrypted_notes
 from logreel.log.joined_log import JOINED, JoinedLog
 from logreel.log.limited_log import compare_checksums
 from logreel.log.log import Channel, Log
-from logreel.log.scan import MADE_OF, Attachment
-from logreel.log.schema import Schema
+from logreel.log.scan import MADE_OF, Attachment, Schema
 from logreel.log.side_columns import lost_side_columns
 from logreel.log.times import utc_shift
 from logreel.ops.rewrite.parts import Part, by_file, shift_clock

@@ -13,18 +13,7 @@ from numpy.typing import NDArray
 from logreel.errors import DefinitionError, UsageError
 from logreel.layout.arrow_arrays import as_fixed_list, as_list, as_struct, buffer_of, row_numbers, values_of
 from logreel.layout.layout import Layout
-from logreel.layout.nodes import (
-    Bytes,
-    Field,
-    FixedArray,
-    Node,
-    Rest,
-    Scalar,
-    String,
-    Struct,
-    Time,
-    measure,
-)
+from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Rest, Scalar, String, Struct, Time, measure
 from logreel.layout.nodes import Sequence as Counted
 from logreel.log.tables import as_numpy
 from logreel.write.schema_maker import Abilities

@@ -21,7 +21,7 @@ from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.streams import MessageBatch
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions
 from logreel.ops.selection import Selection, SpanOptions, keywords
-from logreel.registry.open_logs import open_many, read_itself
+from logreel.registry.open import open_many, read_itself
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

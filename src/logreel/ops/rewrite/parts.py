@@ -10,13 +10,11 @@ from typing import Any, cast
 import numpy as np
 
 from logreel.errors import LogError, UsageError
-from logreel.index.gather import gather_times
-from logreel.index.ranges import Rows, intersect_rows
+from logreel.index.gather import Rows, gather_times, intersect_rows
 from logreel.io.arrays import I64
-from logreel.log.channel_facts import is_marked_latched
 from logreel.log.joined_log import JOINED, JoinedLog, earlier
 from logreel.log.log import Channel, Log
-from logreel.log.scan import MADE_OF, Attachment, Parameter
+from logreel.log.scan import MADE_OF, Attachment, Parameter, is_marked_latched
 from logreel.log.times import interval
 from logreel.ops.selection import Selection
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from logreel.errors import LogError
-from logreel.index.rules import FieldAt
+from logreel.index.channel_index import FieldAt
 from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import as_struct
 from logreel.layout.nodes import FixedArray, Node, Scalar, Struct, measure

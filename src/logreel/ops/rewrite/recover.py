@@ -12,14 +12,14 @@ import numpy as np
 from logreel.errors import LogError, Problem, UsageError
 from logreel.index.merge import in_file_order
 from logreel.io.append_file import ACTIVE
-from logreel.io.chunks import FILE
 from logreel.io.output_stream import Destination
+from logreel.io.source import FILE
 from logreel.log.log import Log
 from logreel.ops.rewrite.engine import rewrite
 from logreel.ops.rewrite.parts import part_of
 from logreel.ops.rewrite.target import CopyOptions, Rewritten, Target, log_output_of
 from logreel.ops.selection import Selection, keywords
-from logreel.registry.open_logs import as_open_log, read_itself
+from logreel.registry.open import as_open_log, read_itself
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

@@ -9,7 +9,7 @@ from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
-from logreel.io.notices import notice
+from logreel.errors import notice
 from logreel.log.log import Log
 from logreel.log.scan import Parameter
 from logreel.log.times import interval

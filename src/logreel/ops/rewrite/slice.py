@@ -10,7 +10,7 @@ from logreel.ops.rewrite.engine import rewrite
 from logreel.ops.rewrite.parts import part_of
 from logreel.ops.rewrite.target import CopyOptions, Rewritten, Target
 from logreel.ops.selection import Selection, keywords
-from logreel.registry.open_logs import as_log_to_copy
+from logreel.registry.open import as_log_to_copy
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

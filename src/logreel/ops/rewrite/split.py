@@ -25,7 +25,7 @@ from logreel.ops.rewrite.engine import rewrite
 from logreel.ops.rewrite.parts import Part, select_part
 from logreel.ops.rewrite.target import CopyOptions, Rewritten, Target, format_of
 from logreel.ops.selection import Selection, keywords
-from logreel.registry.open_logs import as_log_to_copy
+from logreel.registry.open import as_log_to_copy
 from logreel.registry.registry import states_of
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from logreel.index.block_table import TIME_MIN
 from logreel.index.merge import Merged, Queue, merged
 from logreel.io.arrays import I64
-from logreel.io.chunks import FILE, SYNTHETIC, Buffer
+from logreel.io.source import FILE, SYNTHETIC, Buffer
 from logreel.log.joined_log import JoinedLog
 from logreel.ops.rewrite.parts import Part, by_file
 from logreel.write.payloads import Payloads, chained, tallied

@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import LogError
 from logreel.index.block_table import Blocks
-from logreel.index.message_index import MessageIndex
-from logreel.index.ranges import Rows
-from logreel.index.rules import (
+from logreel.index.channel_index import (
     ChannelRules,
     ConstantValues,
     FieldAt,
@@ -31,9 +29,10 @@ from logreel.index.rules import (
     StoredValues,
     SyntheticMessages,
 )
+from logreel.index.gather import Rows
+from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64
-from logreel.io.chunks import Buffer, Chunks
-from logreel.io.source import Source
+from logreel.io.source import Buffer, Chunks, Source
 from logreel.io.two_pass import DryRun
 from logreel.layout.layout import Layout
 from logreel.log.log import Log
@@ -47,7 +46,7 @@ from logreel.write.payloads import Payloads, chained
 from logreel.write.writer import Writer
 
 if TYPE_CHECKING:
-    from logreel.index.ranges import PayloadRange
+    from logreel.index.gather import PayloadRange
     from logreel.layout.arrow import Decoded
 
 #: Bytes of chunks that are kept in memory.

@@ -18,9 +18,9 @@ from logreel.errors import LogError, MissingDependencyError, UnsupportedError, U
 from logreel.io.arrays import I64
 from logreel.io.atomic_file import exchange, sync_folder, target_of
 from logreel.io.source import Source
-from logreel.log.brief import Brief
 from logreel.log.decrypted import FOR_BOTH, decrypted_notes, refusal
 from logreel.log.log import Channel, Log
+from logreel.log.scan import Brief
 from logreel.log.times import utc_shift
 from logreel.outputs.dataset.episode import (
     FOLDER,
@@ -45,9 +45,7 @@ from logreel.outputs.dataset.planning import LogPlan, Planned, SampledStretch, s
 from logreel.outputs.dataset.spec import Feature, Spec, read_spec
 from logreel.outputs.media.frames import CHAINED, RGB, Decoded, FrameDecoder, VideoFrame, frame_of
 from logreel.outputs.registry import readers
-from logreel.registry.log_files import several_logs
-from logreel.registry.open import open_log
-from logreel.registry.open_logs import as_open_log
+from logreel.registry.open import as_open_log, open_log, several_logs
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

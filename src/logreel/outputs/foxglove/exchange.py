@@ -32,8 +32,7 @@ from logreel.lenses import (
     lenses,
 )
 from logreel.lenses.vehicle import vehicle_poses
-from logreel.log.scan import MADE_OF, ORIGINAL
-from logreel.log.schema import Schema
+from logreel.log.scan import MADE_OF, ORIGINAL, Schema
 from logreel.log.tables import RowOptions, as_numpy, table
 from logreel.ops.rewrite import engine
 from logreel.ops.rewrite.parts import Part

@@ -24,7 +24,7 @@ from logreel.log.times import SECOND, Length, duration_ns, utc_shift
 from logreel.meaning.tracks import valid_fixes
 from logreel.outputs.files import new_file
 from logreel.outputs.registry import readers
-from logreel.registry.open_logs import as_open_log
+from logreel.registry.open import as_open_log
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

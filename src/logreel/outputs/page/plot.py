@@ -20,7 +20,7 @@ from logreel.log.times import Time, duration_text, seconds_text, shift_of, utc_s
 from logreel.meaning.curves import Curve, curves
 from logreel.outputs.files import new_file
 from logreel.outputs.page.html import packed, page, printable
-from logreel.registry.open_logs import as_open_log
+from logreel.registry.open import as_open_log
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from logreel.errors import UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import Destination, name_and_stream
-from logreel.log.brief import Brief
 from logreel.log.decrypted import decrypted_notes
 from logreel.log.joined_log import inputs_of
+from logreel.log.scan import Brief
 from logreel.log.times import Time, interval, shift_of
 from logreel.meaning.charts import bands, charts
 from logreel.ops.inspect.summary import summary
@@ -21,7 +21,7 @@ from logreel.ops.inspect.text import lines_between
 from logreel.outputs.files import new_file
 from logreel.outputs.page.sections import PageClock, Told, findings, panels_of, report_page
 from logreel.outputs.page.track import find_tracks
-from logreel.registry.open_logs import as_open_log
+from logreel.registry.open import as_open_log
 
 if TYPE_CHECKING:
     from logreel.log.joined_log import Openable

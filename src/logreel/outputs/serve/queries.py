@@ -9,8 +9,8 @@ from time import monotonic
 from typing import Any
 
 from logreel.errors import LogError, TopicError, UsageError
-from logreel.log.channel_facts import ALIASES, ENCODING, TOPIC, TYPE
 from logreel.log.log import Log
+from logreel.log.scan import ALIASES, ENCODING, TOPIC, TYPE
 from logreel.log.times import interval, shift_of
 from logreel.log.topic_match import (
     Condition,

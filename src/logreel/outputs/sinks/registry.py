@@ -8,7 +8,7 @@ from typing import Any
 
 from logreel.errors import LogError, UsageError
 from logreel.ops.replay import Sink
-from logreel.registry.plugins import Registry, check_options, lazy
+from logreel.registry.registry import Registry, check_options, lazy
 
 #: Group of entry points: classes or functions that return a Sink, with its options as keywords.
 GROUP = "logreel.sinks"

@@ -183,7 +183,7 @@ class GrowingTables:
             if noted := {*self._log.problems} - problems:
                 # Messages that cannot be decoded are counted in the whole log, once for each channel.
                 table.is_wrong = True
-                self._log._withdraw(noted)
+                self._log.withdraw(noted)
         self._write_waiting()
 
     def _write_waiting(self) -> None:

@@ -19,7 +19,7 @@ from logreel.outputs.http.server import Endpoint, EndpointOptions
 from logreel.outputs.view.app import app_of
 from logreel.outputs.view.limits import LOGS
 from logreel.outputs.view.session import Session
-from logreel.registry.log_files import is_pattern, several_logs
+from logreel.registry.open import is_pattern, several_logs
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

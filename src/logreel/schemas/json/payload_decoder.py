@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import DamagedError, DefinitionError, Problem
+from logreel.index.gather import PayloadRange
 from logreel.index.message_index import MessageIndex
-from logreel.index.ranges import PayloadRange
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from logreel.errors import DamagedError, Problem
+from logreel.index.gather import PayloadRange
 from logreel.index.message_index import MessageIndex
-from logreel.index.ranges import PayloadRange
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, Scalar, Sequence, String, Struct

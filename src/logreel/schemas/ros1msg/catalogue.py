@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from logreel.errors import DefinitionError
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.schemas.catalogue import Entry, NewEntry
 from logreel.schemas.ros1msg import known
 from logreel.schemas.ros1msg.definition import Definition

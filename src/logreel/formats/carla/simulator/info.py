@@ -21,7 +21,7 @@ from logreel.formats.carla.simulator.printing import (
     recording_summary,
     wording,
 )
-from logreel.io.chunks import FILE
+from logreel.io.source import FILE
 from logreel.layout.nodes import Sequence as Counted
 from logreel.registry.commands import Answer
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.formats.carla.simulator.printing import Wording, filled, number
-from logreel.index.ranges import payload_ranges
+from logreel.index.gather import payload_ranges
 from logreel.layout.arrow_arrays import as_struct
 
 if TYPE_CHECKING:

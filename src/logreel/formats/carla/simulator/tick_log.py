@@ -14,7 +14,7 @@ from logreel.errors import UsageError
 from logreel.formats.carla.columns import RecordingColumns
 from logreel.formats.carla.simulator.replay import STATES, Records, pose_dtype
 from logreel.formats.carla.simulator.values import Tick
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.registry.open import open_log
 from logreel.write.writer import create
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from logreel.errors import LogError, MissingDependencyError, UsageError
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.ops.record.source import Feed, LiveChannel
 from logreel.schemas.languages import language_by_encoding, language_named, message_encoding
 

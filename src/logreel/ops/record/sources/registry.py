@@ -9,7 +9,7 @@ from typing import Any
 
 from logreel.errors import LogError, UsageError
 from logreel.ops.record.source import LiveSource
-from logreel.registry.plugins import Registry, check_options, lazy
+from logreel.registry.registry import Registry, check_options, lazy
 
 #: Group of entry points: classes or functions that return a LiveSource from an address and options.
 GROUP = "logreel.sources"

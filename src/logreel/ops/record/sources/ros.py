@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 from logreel.errors import LogError, UsageError
-from logreel.log.schema import Schema
+from logreel.log.scan import Schema
 from logreel.ops.record.source import BUFFER_BYTES, Feed, LiveChannel
 from logreel.ops.record.sources import ros_node
 from logreel.ops.record.sources.ros_node import HEAD
