@@ -22,7 +22,8 @@ from logreel.cli.app import logreel as group
 from logreel.cli.help import VERBS
 from logreel.log.scan import Actor
 from logreel.ops.replay.timeline import PlayPosition
-from logreel.registry.commands import COMMANDS, Answer
+from logreel.registry.commands import Answer
+from logreel.registry.registry import COMMANDS
 from support.builders.ulog_camera import PICTURE, camera_log, shots
 from support.builders.ulog_gps import gps_log, pieces
 from support.harness.faults import Inline

@@ -12,9 +12,9 @@ import pytest
 
 import logreel
 from logreel.registry import registry
-from logreel.registry.commands import COMMANDS, Answer, Command, Option
+from logreel.registry.commands import Answer, Command, Option
 from logreel.registry.format import Format
-from logreel.registry.registry import Registry, lazy_value
+from logreel.registry.registry import COMMANDS, Registry, lazy_value
 from support.builders.sample_logs import tiny
 from support.harness.cli_runner import Run
 from support.samples.carla.builder import Builder, eventful

@@ -43,7 +43,7 @@ from logreel.io.part_files import existing_parts  # noqa: E402
 from logreel.ops.record.parts import Split, SplitWriter  # noqa: E402
 from logreel.outputs.dataset.episode import EpisodeRecords  # noqa: E402
 from logreel.registry import index_cache  # noqa: E402
-from logreel.registry.registry import INDEX_SUFFIX
+from logreel.registry.registry import INDEX_SUFFIX  # noqa: E402
 from support.formats import builtin_formats  # noqa: E402
 from support.harness.crash_disk import Disk, digest, put  # noqa: E402
 from support.harness.faults import Inline  # noqa: E402

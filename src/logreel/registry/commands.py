@@ -11,8 +11,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from logreel.registry.registry import Registry
-
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -138,7 +136,3 @@ class Content:
 
 def _plain(column: Any) -> list[Any]:
     return column.tolist() if hasattr(column, "tolist") else list(column)
-
-
-#: Commands of other packages.
-COMMANDS = Registry("command", "logreel.commands", {}, Command)

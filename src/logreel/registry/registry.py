@@ -75,7 +75,7 @@ class Registry(Generic[T]):
     group  group of the entry points of other packages
     own    entries of logreel by name; ``lazy("module:name")`` for one that is imported when it is asked for; or a
            function that returns them
-    base   class of all entries
+    base   class of all entries, or where it is
     key    returns the name of an entry of another package; None: the name of its entry point
     """
 
@@ -84,7 +84,7 @@ class Registry(Generic[T]):
         title: str,
         group: str,
         own: Mapping[str, T | Lazy] | Callable[[], Mapping[str, T | Lazy]],
-        base: type[T] | None = None,
+        base: type[T] | Lazy | None = None,
         key: Callable[[T], str] | None = None,
     ) -> None:
         self.title, self.group = title, group
@@ -119,8 +119,9 @@ class Registry(Generic[T]):
                 # Also SystemExit: a module that is a program, too, may end it when it is imported.
                 self.warn(point.name, f"it cannot be loaded: {error!r}")
                 continue
-            if self._base is not None and not isinstance(entry, self._base):
-                self.warn(point.name, f"{point.value} is no {self._base.__name__}")
+            base = self._base.load() if isinstance(self._base, Lazy) else self._base
+            if base is not None and not isinstance(entry, base):
+                self.warn(point.name, f"{point.value} is no {base.__name__}")
                 continue
             name = point.name if self._key is None else self._key(entry)
             if name not in self._own:
@@ -267,17 +268,19 @@ def detectors_of_format(fmt: Format) -> Sequence[Detector]:
     return fmt.detectors() if fmt.detectors is not None else ()
 
 
+#: Commands that other packages add to formats, by ``FORMAT.COMMAND``.
+COMMANDS: Registry[Command] = Registry(
+    "command", "logreel.commands", {}, lazy("logreel.registry.commands:Command")
+)
+
+
 def has_commands(fmt: Format) -> bool:
     """Return whether a format has commands, without importing them."""
-    from logreel.registry.commands import COMMANDS
-
     return fmt.commands is not None or any(name.startswith(f"{fmt.name}.") for name in COMMANDS.added_names)
 
 
 def commands_of(fmt: Format) -> tuple[Command, ...]:
     """Return the commands of a format, its own first; they are imported by this call."""
-    from logreel.registry.commands import COMMANDS
-
     own = fmt.commands() if fmt.commands is not None else ()
     taken = {command.name for command in own}
     added = [command for name, command in COMMANDS.added().items() if name == f"{fmt.name}.{command.name}"]
