@@ -24,7 +24,10 @@ def load_bench() -> Any:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    # Benchmarks import what lies beside them.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(place.parent)
+        spec.loader.exec_module(module)
     return module
 
 

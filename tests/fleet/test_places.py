@@ -131,7 +131,7 @@ def test_a_run_that_dies_while_a_log_replaces_another_leaves_one_of_them(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        where = "manifest.Manifest.write" if moment == "write" else "removing.remove_manifests"
+        where = "dataset.Manifest.write" if moment == "write" else "upkeep.remove_manifests"
         patch.setattr(f"logreel.fleet.{where}", dies)
         with pytest.raises(KeyboardInterrupt):
             ingest(logs, fleet, engine=Inline())

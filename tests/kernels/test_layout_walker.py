@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logreel.kernels import layout as kernel
-from logreel.layout import decode as walking
+from logreel.layout import walker as walking
 from logreel.layout import nodes
 from logreel.layout.arrow import Decoded, decode_variable
 from logreel.layout.layout import Layout
@@ -243,7 +243,7 @@ def test_invalid_text_is_replaced_in_its_column_only():
 
 
 def test_more_bytes_than_32_bit_offsets_make_several_batches(monkeypatch):
-    monkeypatch.setattr("logreel.layout.nodes.MAX_SIZE", 100)
+    monkeypatch.setattr("logreel.layout.walker.MAX_SIZE", 100)
     monkeypatch.setattr("logreel.layout.arrow.MAX_SIZE", 100)
     layout = Layout(nodes.Struct((nodes.Field("a", nodes.Bytes()),)))
     messages = [n.to_bytes(4, "little") + bytes([n]) * n for n in (40, 50, 120, 5, 96, 60)]
