@@ -9,7 +9,7 @@ import math
 import os
 import struct
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,6 +23,7 @@ from logreel.outputs import convert as convert_module
 from logreel.outputs.job import Job
 from logreel.outputs.registry import OUTPUTS
 from logreel.outputs.tables.ndjson import decoded
+from logreel.registry.registry import Lazy
 from support.builders.sample_logs import damaged, hostile, incompatible, short_flight, tiny
 from support.samples.ulog.builder import Builder
 
@@ -344,5 +345,5 @@ def test_the_intact_part_of_a_damaged_log_is_converted(tmp_path: Path) -> None:
 
 
 def test_every_output_has_a_writer() -> None:
-    assert all(callable(output.writer()) for output in OUTPUTS.own().values())
+    assert all(callable(cast(Lazy, output.write).load()) for output in OUTPUTS.own().values())
     assert not any(math.isnan(len(output.title)) for output in OUTPUTS.own().values())

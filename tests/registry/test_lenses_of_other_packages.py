@@ -15,6 +15,7 @@ from logreel.lenses import LENSES, lenses
 from logreel.lenses.base import LensFinder, Scaled
 from logreel.lenses.position import Position
 from logreel.outputs.registry import OUTPUTS, Output, Shape, find_output
+from logreel.registry.registry import lazy
 from logreel.schemas.languages import LANGUAGES, Language, language_named, language_of, message_encoding
 from support.samples.ulog.builder import flight
 
@@ -70,12 +71,16 @@ def test_a_lens_that_fails_is_told_once_and_left_out(install: Install) -> None:
 
 
 def test_an_output_of_another_package_is_found_by_its_suffix(install: Install) -> None:
-    other = Output(".xyz", "Other", "other", Shape.WHOLE)
-    install("logreel.outputs", xyz=other, csv=Output(".csv", "Fake", "other", Shape.WHOLE))
+    other = Output(".xyz", "Other", lazy("other:write"), Shape.WHOLE)
+    install("logreel.outputs", xyz=other, csv=Output(".csv", "Fake", lazy("other:write"), Shape.WHOLE))
     assert find_output("a.xyz") is other
     assert find_output("a.csv").title == "Comma-separated values"
     with pytest.raises(UsageError, match=r"names no output; known: .*\.xyz"):
         find_output("a.nothing")
+    with pytest.raises(
+        UsageError, match=r"Output\.write is a function: lazy\('module:name'\), not the text 'other'"
+    ):
+        Output(".xyz", "Other", "other", Shape.WHOLE)  # type: ignore[arg-type]
 
 
 def test_a_language_of_another_package_may_be_one_that_logreel_only_names(install: Install) -> None:

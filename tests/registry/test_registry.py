@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import metadata
@@ -88,6 +90,31 @@ def test_functions_of_a_format_may_be_plain_ones_and_are_never_text(install: Ins
     for field in ("states", "detectors", "api", "commands", "limits"):
         with pytest.raises(UsageError, match=rf"Format\.{field} is a function: lazy\('other:a'\)"):
             replace(OTHER, **{field: "other:a"})
+
+
+SRC = Path(logreel.__file__).parent
+PLACES = sorted(
+    {
+        place
+        for path in SRC.rglob("*.py")
+        for place in re.findall(
+            r'\blazy(?:_value|_scan)?\(\s*"(logreel[\w.:]*)"', path.read_text(encoding="utf-8")
+        )
+    }
+)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_every_lazy_place_exists(place: str) -> None:
+    module, _, name = place.partition(":")
+    text = SRC.parent.joinpath(*module.split("."))
+    file = text.with_suffix(".py") if text.with_suffix(".py").exists() else text / "__init__.py"
+    names = {
+        target.id if isinstance(target, ast.Name) else str(getattr(node, "name", ""))
+        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        for target in (getattr(node, "targets", None) or [getattr(node, "target", None)])
+    }
+    assert not name or name in names
 
 
 def test_a_lazy_value_is_imported_when_it_is_called(spawn: Spawn) -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import rich_click as click
@@ -189,7 +189,10 @@ class _Conversion:
 
     def rendered(self) -> Output:
         """Return *target* with its options for tables."""
-        return replace(self.target, nested=not self.rendering["flatten"], safe=self.rendering["safe_csv"])
+        from logreel.outputs.convert import Rendering
+
+        chosen = {name: self.rendering[name] for name in ("flatten", "safe_csv")}
+        return Rendering(**chosen).applied(self.target, is_one_table=False)
 
     def write(self, log: Log, path: Destination, name: str) -> int:
         """Convert one log, say what was written to *name*, and return the exit code."""
@@ -256,7 +259,7 @@ def _can_come_slowly(names: list[str], output: Output) -> bool:
     from logreel.outputs.write import LINES
 
     context = click.get_current_context()
-    able = output.suffix == LINES or output.shape in (Shape.TABLES, Shape.LOG)
+    able = output.suffix == LINES or output.shape is Shape.LOG or output.table is not None
     return (
         context is not None
         and able

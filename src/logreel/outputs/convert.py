@@ -37,7 +37,14 @@ from logreel.ops.rewrite.target import (
 from logreel.ops.selection import Selection, keywords
 from logreel.outputs.foxglove.exchange import LOG, UTC, checked_clock, offset_for
 from logreel.outputs.job import Job
-from logreel.outputs.registry import Output, Shape, find_output, readers
+from logreel.outputs.registry import (
+    CSV_WITHOUT_FORMULAS,
+    PARQUET_WITH_STRUCTS,
+    Output,
+    Shape,
+    find_output,
+    readers,
+)
 from logreel.outputs.write import (
     LINES,
     Converted,
@@ -146,14 +153,14 @@ class Rendering:
                     f"only {NESTED} is written with or without structs, not {output.suffix}",
                     hint="leave out flatten=False",
                 )
-            output = replace(output, nested=True)
+            output = PARQUET_WITH_STRUCTS
         if self.safe_csv:
             if output.suffix != CSV:
                 raise UsageError(
                     f"{output.suffix} holds no formulas, only {CSV} may",
                     hint="leave out safe_csv=True",
                 )
-            output = replace(output, safe=True)
+            output = CSV_WITHOUT_FORMULAS
         if self.utc and output.shape is Shape.LOG:
             raise UsageError(f"{output.suffix} has times of its own", hint="leave out utc=True")
         return output

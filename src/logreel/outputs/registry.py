@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -10,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import UsageError
 from logreel.lenses import lenses
-from logreel.registry.registry import Registry, formats
+from logreel.registry.registry import Registry, formats, lazy
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel
 
 
 class Shape(Enum):
-    """The files of an output, and the signature of the function ``write`` in its module.
+    """The files of an output, and the signature of the function ``write``.
 
     TABLES  one file per channel, ``write(out, schema, batches)``; several channels need a folder
     VIDEOS  one file per channel, ``write(out, job, ch)``; several channels need a folder
     WHOLE   one file for all channels, ``write(out, job)``
     ITEMS   a folder per channel with a file per item that its lens reads; ``write(item)`` returns an Item
-    LOG     a log of some format, written by the FormatWriter
+    LOG     a log of some format; ``write`` is ``Format.create``
     """
 
     TABLES = "tables"
@@ -39,42 +38,30 @@ class Output:
 
     suffix  suffix of the path to write, which chooses this output
     title   name for people
-    module  module with the function ``write``, imported at first use
-    shape   files and signature
+    write   function that writes, best ``lazy("module:write")``, which imports the module at first use
+    shape   files and signature of *write*
     item    name of the things that are counted
     reads   method of lenses that reads the content; empty: every channel can be written
     needs   content that a channel must have for that, for error messages
     media   media type; empty: can only be written to a seekable file with a name
-    nested  True: use ``write_nested`` of the module, which keeps structs
-    safe    True: use ``write_safe`` of the module, whose text no spreadsheet runs
+    table   class that writes a table batch by batch, while a log comes: ``table(out, schema)`` with ``write(batch)``
+            and ``close()``; only for TABLES. None: written when the log is complete
     """
 
     suffix: str
     title: str
-    module: str
+    write: Callable[..., Any]
     shape: Shape
     item: str = "row"
     reads: str = ""
     needs: str = ""
     media: str = "application/octet-stream"
-    nested: bool = False
-    safe: bool = False
+    table: Callable[..., Any] | None = None
 
-    def writer(self) -> Callable[..., Any]:
-        """Return the function that writes."""
-        module = importlib.import_module(self.module)
-        function: Callable[..., Any] = getattr(module, f"write{self._kind}")
-        return function
-
-    def table(self) -> Callable[..., Any]:
-        """Return the class that writes a table batch by batch, ``Table(out, schema)``; only for TABLES."""
-        module = importlib.import_module(self.module)
-        table_class: Callable[..., Any] = getattr(module, f"{self._kind.title()[1:]}Table")
-        return table_class
-
-    @property
-    def _kind(self) -> str:
-        return "_nested" if self.nested else "_safe" if self.safe else ""
+    def __post_init__(self) -> None:
+        for name in ("write", "table"):
+            if isinstance(place := getattr(self, name), str):
+                raise UsageError(f"Output.{name} is a function: lazy('module:name'), not the text {place!r}")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -89,15 +76,50 @@ _KML = "application/vnd.google-earth.kml+xml"
 _TRACKS = ("position", "fixes", "latitude and longitude")
 
 _BUILT_IN = (
-    Output(".parquet", "Apache Parquet", "logreel.outputs.tables.parquet", Shape.TABLES, media=_PARQUET),
-    Output(".csv", "Comma-separated values", "logreel.outputs.tables.csv", Shape.TABLES, media="text/csv"),
-    Output(".arrow", "Apache Arrow IPC", "logreel.outputs.tables.arrow", Shape.TABLES, media=_ARROW),
-    Output(".ndjson", "JSON, a line per message", "logreel.outputs.tables.ndjson", Shape.WHOLE, media=_LINES),
-    Output(".jpg", "Pictures", "logreel.outputs.media.jpg", Shape.ITEMS, "picture", "pictures", "pictures"),
+    Output(
+        ".parquet",
+        "Apache Parquet",
+        lazy("logreel.outputs.tables.parquet:write"),
+        Shape.TABLES,
+        media=_PARQUET,
+        table=lazy("logreel.outputs.tables.parquet:Table"),
+    ),
+    Output(
+        ".csv",
+        "Comma-separated values",
+        lazy("logreel.outputs.tables.csv:write"),
+        Shape.TABLES,
+        media="text/csv",
+        table=lazy("logreel.outputs.tables.csv:Table"),
+    ),
+    Output(
+        ".arrow",
+        "Apache Arrow IPC",
+        lazy("logreel.outputs.tables.arrow:write"),
+        Shape.TABLES,
+        media=_ARROW,
+        table=lazy("logreel.outputs.tables.arrow:Table"),
+    ),
+    Output(
+        ".ndjson",
+        "JSON, a line per message",
+        lazy("logreel.outputs.tables.ndjson:write"),
+        Shape.WHOLE,
+        media=_LINES,
+    ),
+    Output(
+        ".jpg",
+        "Pictures",
+        lazy("logreel.outputs.media.jpg:write"),
+        Shape.ITEMS,
+        "picture",
+        "pictures",
+        "pictures",
+    ),
     Output(
         ".ply",
         "Point clouds",
-        "logreel.outputs.media.ply",
+        lazy("logreel.outputs.media.ply:write"),
         Shape.ITEMS,
         "cloud",
         "clouds",
@@ -106,19 +128,21 @@ _BUILT_IN = (
     Output(
         ".mp4",
         "Videos",
-        "logreel.outputs.media.mp4",
+        lazy("logreel.outputs.media.mp4:write"),
         Shape.VIDEOS,
         "picture",
         "pictures",
         "pictures",
         media="",
     ),
-    Output(".rrd", "Recordings of Rerun", "logreel.outputs.rerun.rrd", Shape.WHOLE, media=""),
-    Output(".kml", "Tracks in KML", "logreel.outputs.tracks.kml", Shape.WHOLE, *_TRACKS, media=_KML),
+    Output(".rrd", "Recordings of Rerun", lazy("logreel.outputs.rerun.rrd:write"), Shape.WHOLE, media=""),
+    Output(
+        ".kml", "Tracks in KML", lazy("logreel.outputs.tracks.kml:write"), Shape.WHOLE, *_TRACKS, media=_KML
+    ),
     Output(
         ".gpx",
         "Tracks in GPX",
-        "logreel.outputs.tracks.gpx",
+        lazy("logreel.outputs.tracks.gpx:write"),
         Shape.WHOLE,
         *_TRACKS,
         media="application/gpx+xml",
@@ -126,7 +150,7 @@ _BUILT_IN = (
     Output(
         ".geojson",
         "Tracks in GeoJSON",
-        "logreel.outputs.tracks.geojson",
+        lazy("logreel.outputs.tracks.geojson:write"),
         Shape.WHOLE,
         *_TRACKS,
         media=_GEOJSON,
@@ -134,14 +158,32 @@ _BUILT_IN = (
     Output(
         ".pcap",
         "Captures of Velodyne packets",
-        "logreel.outputs.media.pcap",
+        lazy("logreel.outputs.media.pcap:write"),
         Shape.VIDEOS,
         "packet",
         "packets",
         "packets of a Velodyne scanner",
         media="application/vnd.tcpdump.pcap",
     ),
-)  #: A new output is a module and a line above, or an Output that an entry point of another package names.
+)
+#: Parquet whose columns keep structs, and CSV whose text no spreadsheet runs: chosen by options of ``convert``.
+PARQUET_WITH_STRUCTS = Output(
+    ".parquet",
+    "Apache Parquet",
+    lazy("logreel.outputs.tables.parquet:write_nested"),
+    Shape.TABLES,
+    media=_PARQUET,
+    table=lazy("logreel.outputs.tables.parquet:NestedTable"),
+)
+CSV_WITHOUT_FORMULAS = Output(
+    ".csv",
+    "Comma-separated values",
+    lazy("logreel.outputs.tables.csv:write_safe"),
+    Shape.TABLES,
+    media="text/csv",
+    table=lazy("logreel.outputs.tables.csv:SafeTable"),
+)
+#: A new output is a module and a line above, or an Output that an entry point of another package names.
 OUTPUTS: Registry[Output] = Registry(
     "output",
     "logreel.outputs",
@@ -154,7 +196,7 @@ OUTPUTS: Registry[Output] = Registry(
 def logs() -> dict[str, Output]:
     """Return the outputs for all log formats that can be written, by suffix."""
     return {
-        suffix: Output(suffix, fmt.title, "", Shape.LOG, "message")
+        suffix: Output(suffix, fmt.title, fmt.create, Shape.LOG, "message")
         for fmt in formats().values()
         if fmt.create is not None
         for suffix in fmt.suffixes[:1]

@@ -6,7 +6,7 @@ import io
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from logreel.errors import UsageError
@@ -21,7 +21,7 @@ from logreel.ops.rewrite.transcode import Transcode
 from logreel.ops.selection import Selection
 from logreel.outputs.convert import channels_for
 from logreel.outputs.job import Job
-from logreel.outputs.registry import OUTPUTS, Output, Shape, logs
+from logreel.outputs.registry import CSV_WITHOUT_FORMULAS, OUTPUTS, Output, Shape, logs
 from logreel.outputs.write import write_job
 from logreel.registry.open import read_itself
 from logreel.registry.registry import formats
@@ -124,8 +124,7 @@ def _output(name_of_format: str | None, log: Log) -> tuple[Output | None, str]:
     suffix = known.get(name)
     if suffix is None:
         raise UsageError(f"no format {name_of_format!r}; there are: {', '.join(sorted(known))}")
-    output = OUTPUTS.get(suffix)
-    return output if output is None or name != SAFE_CSV else replace(output, safe=True), suffix
+    return CSV_WITHOUT_FORMULAS if name == SAFE_CSV else OUTPUTS.get(suffix), suffix
 
 
 class AppenderFile(io.RawIOBase):

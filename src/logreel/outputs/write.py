@@ -130,7 +130,7 @@ class Converted(Brief):
 def one_table(job: Job, output: Output, name: str, force: bool, how: Alignment | None) -> Converted:
     """Write all channels as one table: aligned, or long if *how* is None."""
     schema, batches = long_table(job) if how is None else aligned_table(job, how)
-    write = write_lines if output.suffix == LINES else output.writer()
+    write = write_lines if output.suffix == LINES else output.write
     try:
         rows = new_table(name, force, write, schema, batches, job.stream)
     except conversion_errors() as error:
@@ -164,7 +164,7 @@ def one_video(job: Job, output: Output, name: str, force: bool) -> Converted:
     """Write the only channel as one video."""
     (ch,) = job.channels
     with new_file(name, force, job.stream, True) as out:
-        output.writer()(out, job, ch)
+        output.write(out, job, ch)
         if job.skipped and not job.rows:
             raise LogError(f"nothing could be written: {job.skipped[0]}", path=job.log.name)
     written = Written(ch.topic, os.path.basename(name), job.rows.get(ch.topic, 0))
@@ -177,12 +177,12 @@ def write_job(out: IO[bytes], job: Job, output: Output) -> None:
     Raises LogError if a channel cannot be written.
     """
     if output.shape is Shape.WHOLE:
-        output.writer()(out, job)
+        output.write(out, job)
         return
     (ch,) = job.channels
     schema, batches, _ = job.table(ch)
     try:
-        output.writer()(out, schema, batches)
+        output.write(out, schema, batches)
     except conversion_errors() as error:
         raise LogError(
             f"channel {ch.topic!r} cannot be written: {reason(error)}", path=job.log.name
@@ -251,7 +251,7 @@ def write_file(
         if not any_rows:
             return False, ""
         with synced(path) as out:
-            output.writer()(out, schema, decode_lock.each(batches))
+            output.write(out, schema, decode_lock.each(batches))
     except conversion_errors() as error:
         path.unlink(missing_ok=True)
         job.rows.pop(ch.topic, None)
@@ -264,7 +264,7 @@ def _write_videos(job: Job, output: Output, paths: dict[str, Path]) -> set[str]:
     for ch in job.channels:
         path = paths[ch.topic]
         with synced(path) as out:
-            output.writer()(out, job, ch)
+            output.write(out, job, ch)
         if ch.topic not in job.rows:
             path.unlink()
     return {*job.rows}

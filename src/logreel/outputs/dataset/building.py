@@ -33,10 +33,10 @@ from logreel.outputs.dataset.episode import (
     Store,
     as_arrays,
     as_lists,
+    check_target,
     digest_of,
     locked,
     make_store,
-    module_of,
     spec_data,
     typed,
     vector_stats,
@@ -250,7 +250,7 @@ def dataset(
     ``logreel[train]``.
     """
     chosen = read_spec(spec)
-    module_of(to)
+    check_target(to)
     sources: list[Any] = (
         [logs] if isinstance(logs, str | os.PathLike | bytes | Log) or hasattr(logs, "read") else list(logs)
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib
 import json
 import os
 import shutil
@@ -22,6 +21,7 @@ from logreel.io.atomic_file import make_folders
 from logreel.io.locking import is_at, lock
 from logreel.outputs.dataset.spec import Spec
 from logreel.outputs.files import new_file
+from logreel.registry.registry import lazy
 
 QUANTILES = {"q01": 0.01, "q10": 0.10, "q50": 0.50, "q90": 0.90, "q99": 0.99}
 #: All statistics of a feature.
@@ -276,26 +276,25 @@ class Store(Protocol):
         ...
 
 
-#: Module of each target; its function ``make`` returns the store.
-TARGETS = {
-    "lerobot": "logreel.outputs.dataset.lerobot",
-    "zarr": "logreel.outputs.dataset.zarr",
-    "hdf5": "logreel.outputs.dataset.hdf5",
-    "lance": "logreel.outputs.dataset.lance",
+#: The function of each target that returns the store.
+TARGETS: dict[str, Callable[[Path, EpisodeHead, Sequence[Record]], Store]] = {
+    "lerobot": lazy("logreel.outputs.dataset.lerobot:make"),
+    "zarr": lazy("logreel.outputs.dataset.zarr:make"),
+    "hdf5": lazy("logreel.outputs.dataset.hdf5:make"),
+    "lance": lazy("logreel.outputs.dataset.lance:make"),
 }
 
 
 def make_store(to: str, root: Path, head: EpisodeHead, records: Sequence[Record]) -> Store:
     """Return the store of the target *to* at *root*; raises UsageError for an unknown one."""
-    made: Store = importlib.import_module(module_of(to)).make(root, head, records)
-    return made
+    check_target(to)
+    return TARGETS[to](root, head, records)
 
 
-def module_of(to: str) -> str:
-    """Return the module of a target; raises UsageError for an unknown one."""
+def check_target(to: str) -> None:
+    """Raise UsageError for an unknown target."""
     if to not in TARGETS:
         raise UsageError(f"{to!r} is no target; there are: {', '.join(TARGETS)}")
-    return TARGETS[to]
 
 
 def checked_index(record: Record) -> int:

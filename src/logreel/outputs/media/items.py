@@ -36,7 +36,7 @@ def write_items(folder: Path, job: Job, ch: Channel, output: Output) -> None:
 
     Items that cannot be written are skipped and reported to *job*. The files are not synced to disk.
     """
-    encode = output.writer()
+    encode = output.write
     name, shift = time_namer(), shift_of(job.log, job.utc) or 0
     bad, short, done = SkipCounter(), SkipCounter(), 0
     for content in chain.from_iterable(read(ch, job.start, job.end) for read in readers(ch, output.reads)):

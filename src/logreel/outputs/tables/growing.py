@@ -111,7 +111,9 @@ class _Table:
                 continue
             schema = with_definition(batch.schema, ch)
             if self.writer is None:
-                self.schema, self.writer = schema, output.table()(self.out, schema)
+                if output.table is None:
+                    raise UsageError(f"{output.suffix} is only written when a log is complete")
+                self.schema, self.writer = schema, output.table(self.out, schema)
             elif self.schema is not None and not schema.equals(self.schema, check_metadata=True):
                 self.is_wrong = True
                 return

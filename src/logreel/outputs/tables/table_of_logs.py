@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 from logreel.io.atomic_file import exists, keep_sources
 from logreel.io.output_stream import OutputStream
 from logreel.outputs.files import new_file, new_table
-from logreel.outputs.registry import Output, Shape
+from logreel.outputs.registry import CSV_WITHOUT_FORMULAS, Output, Shape
 from logreel.outputs.tables.csv import LOG, together
 
 if TYPE_CHECKING:
@@ -77,9 +77,9 @@ class TableOfLogs:
                 reader = ipc.open_file(stack.enter_context(open(path, "rb")))
                 tables.append((log, reader.schema, _batches(reader)))
             if output.suffix == ".csv":
-                return self._write_csv(tables, output.safe)
+                return self._write_csv(tables, output is CSV_WITHOUT_FORMULAS)
             schema, rows = together(tables)
-            return new_table(self._out, self._force, output.writer(), schema, rows, self._stream)
+            return new_table(self._out, self._force, output.write, schema, rows, self._stream)
 
     def _write_csv(self, tables: list[tuple[str, pa.Schema, Iterator[pa.RecordBatch]]], safe: bool) -> int:
         from logreel.outputs.tables.csv import write_together

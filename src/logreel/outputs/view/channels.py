@@ -327,5 +327,5 @@ class TableStream:
         channels = [self._log[topic] for topic in self._fields]
         job = Job(self._log, channels, *self._interval, fields=self._fields, skipped=self.skipped)
         schema, batches = job.table(channels[0])[:2] if len(channels) == 1 else long_table(job)
-        self._output.writer()(AppenderFile(out), schema, batches)
+        self._output.write(AppenderFile(out), schema, batches)
         out.finish()
