@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +13,7 @@ from hypothesis import strategies as st
 
 import logreel
 from support.builders.contents import SAMPLES, content
+from support.harness.written_files import written_files
 from support.samples.ulog.builder import flight
 
 #: Of each format: a channel with a field of numbers, a rule for its type, and another channel.
@@ -156,39 +154,6 @@ def test_unknown_changes_are_refused(tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------------------------------ no other files
-
-_WRITTEN: list[str] = []
-_WATCHES: list[bool] = []
-
-
-def _note(event: str, args: tuple[Any, ...]) -> None:
-    """Note the names of files and folders that are opened for writing, or made."""
-    if not _WATCHES:
-        return
-    if event == "open" and isinstance(args[0], str | bytes):
-        _, mode, flags = args
-        writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-        if writes or (isinstance(mode, str) and set(mode) & set("wxa+")):
-            _WRITTEN.append(os.path.basename(os.fsdecode(args[0])))
-    elif event in ("os.mkdir", "tempfile.mkstemp", "tempfile.mkdtemp"):
-        _WRITTEN.append(os.path.basename(os.fsdecode(args[0])))
-
-
-@contextmanager
-def written_files() -> Iterator[list[str]]:
-    """Yield a list of the files and folders that are written in the block; the hook stays, as hooks do, and sleeps."""
-    if not any(hook is _note for hook in _HOOKS):
-        sys.addaudithook(_note)
-        _HOOKS.append(_note)
-    _WRITTEN.clear()
-    _WATCHES.append(True)
-    try:
-        yield _WRITTEN
-    finally:
-        _WATCHES.clear()
-
-
-_HOOKS: list[Any] = []
 
 
 def others(written: list[str], out: str) -> list[str]:

@@ -110,8 +110,14 @@ class Blocks:
         """Return the table without the messages at *removed*, int64[k] indexes in *entry*."""
         keep = np.ones(len(self.entry), np.bool_)
         keep[removed] = False
-        before = np.concatenate([[0], np.cumsum(~keep)])
-        return Blocks(self.base, self.chunk, self.start - before[self.start], self.entry[keep])
+        return self.only(np.flatnonzero(keep))
+
+    def only(self, kept: I64) -> Blocks:
+        """Return the table with only the messages at *kept*, int64[k], ascending indexes in *entry*."""
+        before = np.zeros(len(self.entry) + 1, np.int64)
+        before[kept + 1] = 1
+        np.cumsum(before, out=before)
+        return Blocks(self.base, self.chunk, before[self.start], self.entry[kept])
 
     @cached_property
     def counts(self) -> I64:

@@ -83,6 +83,22 @@ class JoinedIndex(MessageIndex):
             side_columns={name: _JoinedSideColumn(self, name) for name in names},
         )
 
+    def with_parts(self, parts: Sequence[MessageIndex], numbers: Sequence[Mapping[int, int]]) -> JoinedIndex:
+        """Return the index of other messages of the same channels.
+
+        parts    an index for each of the parts
+        numbers  for each part the numbers of its channels there, by their numbers here; others are left out
+        """
+        members = [
+            [
+                Member(m.part, numbers[m.part][m.channel], m.values)
+                for m in members
+                if m.channel in numbers[m.part]
+            ]
+            for members in self._members
+        ]
+        return JoinedIndex(parts, members, self._shifts, self.by_time)
+
     def _count_members(self, channel: int) -> int:
         return sum(self.parts[m.part].count(m.channel) for m in self._members[channel])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.index.gather import PayloadRange
+    from logreel.index.part import PartIndex
     from logreel.layout.arrow import Decoded
 
 
@@ -448,6 +449,53 @@ class Services:
 NO_SERVICES = Services()
 
 
+@dataclass(frozen=True, slots=True)
+class ScanPart:
+    """Some messages of a log, of which a format is asked for the Scan that it would have of a file with only these.
+
+    index       of these messages; channels have the numbers of the log
+    shown       numbers of the selected channels
+    start, end  requested interval, ns; None: no bound
+    begins      returns the first time of the part, ns, or None; None: it is the whole log
+    """
+
+    index: PartIndex
+    shown: Collection[int]
+    start: int | None = None
+    end: int | None = None
+    begins: Callable[[], int | None] | None = None
+
+    def span(self) -> tuple[int | None, int | None]:
+        """Return the least and the greatest time of the messages, ns; None without messages."""
+        every = [times for number in self.shown if len(times := self.index.times(number))]
+        first = min((int(times.min()) for times in every), default=None)
+        return first, max((int(times.max()) for times in every), default=None)
+
+    def changes(self, scan: Scan) -> dict[str, Any]:
+        """Return the members of the Scan of the part of a log with *scan*, for ``Log.derive``."""
+        part = self._scan(scan)
+        return {member.name: getattr(part, member.name) for member in fields(Scan)}
+
+    def _scan(self, scan: Scan) -> Scan:
+        part = replace(scan, index=self.index, shown=self.shown) if scan.part is None else scan.part(self)
+        part = replace(part, problems=list(scan.problems), saved=None, reread=None, checksums=None)
+        part = replace(part, verify=tuple, segments=list, segment=None)
+        if scan.part is not None:
+            return part
+        text, logged = scan.text, scan.logged_times
+        return replace(
+            part,
+            bounds=scan.bounds if self.begins is None else self.span,
+            text=None if text is None else lambda: list(filter(self._holds, text())),
+            logged_times=lambda: {
+                number: times[self.index.rows_in_whole(number)] for number, times in logged().items()
+            },
+        )
+
+    def _holds(self, line: TextLine) -> bool:
+        return (self.start is None or line.time >= self.start) and (self.end is None or line.time < self.end)
+
+
 @dataclass(slots=True)
 class Scan:
     """The result of reading the structure of a log; functions in it are called when their result is first needed.
@@ -476,6 +524,8 @@ class Scan:
     format_state    data of the format for its FormatWriter and LogCopier
     converted_from  name of the format that the log was converted from without loss; else empty
     encryption  how the file is encrypted, as text; empty if it is not
+    part        returns the Scan of some of the messages; None: text, parameters and the like of a part are those of
+                the log, and decoders use the index that they are called with
     shown       numbers of the channels that a derived log shows, while *channels* and *index* are still those of all;
                 None: all channels
     """
@@ -506,6 +556,7 @@ class Scan:
     format_state: Any = None
     converted_from: str = ""
     encryption: str = ""
+    part: Callable[[ScanPart], Scan] | None = None
     shown: Collection[int] | None = None
 
     def shows(self, number: int) -> bool:

@@ -52,7 +52,7 @@ from logreel.io.source import Buffer, Chunks, Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
 from logreel.log.log import Log
-from logreel.log.scan import ORIGINAL, ChannelInfo, PayloadDecoder, Scan, Schema, TextLine
+from logreel.log.scan import ORIGINAL, ChannelInfo, PayloadDecoder, Scan, ScanPart, Schema, TextLine
 from logreel.log.side_columns import LayoutDecoder
 from logreel.log.times import seconds_text, utc_text
 from logreel.schemas.json.payload_decoder import JsonDecoder
@@ -234,7 +234,23 @@ class ScanBuilder:
             text=self._text,
             utc_offset=lambda: 0,
             format_state=self,
+            part=self._part,
         )
+
+    def _part(self, selected: ScanPart) -> Scan:
+        """Return the Scan of a part; struct series are joined from the members there."""
+        from logreel.index.part import PartIndex
+
+        rows = {number: rows for number, rows in selected.index.rows.items() if number not in self._joins}
+        stored = PartIndex(self._stored, rows)
+        content = replace(
+            self.found,
+            table=stored.table,
+            times=selected.span,
+            problems=list(self.found.problems),
+            ranged=None if self.found.ranged is None else stored,
+        )
+        return replace(ScanBuilder(self.source, content).scan(), shown=selected.shown)
 
     @cached_property
     def index(self) -> MessageIndex:

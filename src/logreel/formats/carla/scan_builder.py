@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import IO, Any, cast
@@ -40,7 +40,7 @@ from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.walker import extent, measuring
 from logreel.log.log import Log
-from logreel.log.scan import ENOUGH, ChannelInfo, PayloadDecoder, Scan, Schema, TextLine
+from logreel.log.scan import ENOUGH, ChannelInfo, PayloadDecoder, Scan, ScanPart, Schema, TextLine
 from logreel.log.side_columns import with_members
 
 #: Bytes of a wheel in PhysicsControl in releases up to 0.9.11.
@@ -407,7 +407,38 @@ class ScanBuilder:
             actors=actors,
             verify=self._verify,
             format_state=self,
+            part=self._part,
         )
+
+    def _part(self, selected: ScanPart) -> Scan:
+        """Return the Scan of a part, with the frames of its interval, and only kinds of packets that it has."""
+        from logreel.index.part import PartIndex
+
+        content = self.found
+        rows = {number: selected.index.rows[number] for number in selected.shown}
+        kept = np.zeros(len(self.frames.start), np.bool_)
+        if FRAME_START in self._channels:
+            number = self._channels[FRAME_START]
+            rows.setdefault(number, self.index.rows_between(number, selected.start, selected.end))
+            kept[rows[number]] = True
+        entries = PartIndex(self.index, rows).entries
+        blocks, ends = content.blocks.only(entries), np.asarray(content.ends, np.int64)
+        if len(kept):
+            frame = self.frames.start.searchsorted(ends, side="right") - 1
+            ends = ends[kept[np.maximum(frame, 0)]]
+        part = replace(
+            content,
+            topics={
+                packet_kind: topic
+                for packet_kind, topic in content.topics.items()
+                if blocks.count(packet_kind)
+            },
+            blocks=blocks,
+            ends=ends,
+            sizes=content.sizes[entries],
+            problems=list(content.problems),
+        )
+        return ScanBuilder(self.source, part).scan()
 
     def _add_missing_ends(self) -> None:
         """Record frames without an end as problems: the writer was stopped, or bytes are missing."""

@@ -32,7 +32,7 @@ from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64, distinct
 from logreel.io.source import Buffer, Chunks, Source
 from logreel.layout.layout import Layout
-from logreel.log.scan import LATIN_1, ORIGINAL, ChannelInfo, Scan, Schema
+from logreel.log.scan import LATIN_1, ORIGINAL, ChannelInfo, Scan, ScanPart, Schema
 from logreel.log.side_columns import LayoutDecoder
 
 if TYPE_CHECKING:
@@ -270,7 +270,14 @@ def build(source: Source, variant: Variant, content: Found) -> Scan:
     seconds = 0 if end is None else seconds_between(_first_time(content, index), end)
     has_full_index = is_complete(variant.entries, seconds)
     utc_note = read_utc_note(source, content.end)
-    return Scan(
+
+    def part(selected: ScanPart) -> Scan:
+        first, last = clock.bounds(selected.index)
+        shown = {n for n in selected.shown if selected.index.count(n) or _is_declared(channels[n].kind)}
+        return replace(made, index=selected.index, start=first, end=last, shown=shown)
+
+    made = Scan(
+        part=part,
         version=variant.version,
         epoch="start",
         start=start,
@@ -292,6 +299,7 @@ def build(source: Source, variant: Variant, content: Found) -> Scan:
             source.size if content.end is None else content.end,
         ),
     )
+    return made
 
 
 def _index_room(variant: Variant) -> int | None:
@@ -323,15 +331,17 @@ def _channels(source: Source, content: Found) -> tuple[Blocks, list[_Channel]]:
     empty = [
         message_kind
         for message_kind in content.kinds
-        if message_kind.is_described
-        and message_kind.known
-        and message_kind.known.declared
-        and message_kind.type not in seen
+        if _is_declared(message_kind) and message_kind.type not in seen
     ]
     blocks = blocks.reshaped(list(range(len(channels))), len(empty))
     return blocks, channels + [
         _Channel(message_kind, message_kind.name, message_kind.layout) for message_kind in empty
     ]
+
+
+def _is_declared(message_kind: Kind) -> bool:
+    """Return whether the log states a type to be a channel, even without messages."""
+    return bool(message_kind.is_described and message_kind.known and message_kind.known.declared)
 
 
 def _distinct(topic: str, taken: set[str]) -> str:

@@ -24,6 +24,7 @@ from logreel.formats.ulog.non_data_records import (
     Utc,
     synthetic_channels,
     synthetic_messages,
+    synthetic_offsets,
     text_lines,
     utc,
 )
@@ -38,7 +39,7 @@ from logreel.kernels import block_table
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
 from logreel.log.log import Log
-from logreel.log.scan import ChannelInfo, Parameter, Saved, Scan, Schema, Segment, TextLine
+from logreel.log.scan import ChannelInfo, Parameter, Saved, Scan, ScanPart, Schema, Segment, TextLine
 
 
 def save(content: Found) -> Saved:
@@ -461,7 +462,40 @@ def scan_segment(source: Source, content: Found) -> Scan:
         verify=partial(_verify, others, index),
         logged_times=partial(logged_times, times, index),
         format_state=others,
+        part=partial(_part, others, lambda: clock().offset),
     )
+
+
+def _part(others: NonDataRecords, utc_offset: Callable[[], int | None], selected: ScanPart) -> Scan:
+    """Return the Scan of a part of a log, with definitions, information and the initial parameters of all of it."""
+    content, index = others.found, selected.index
+    synthetic = synthetic_offsets(others)
+    left_out, wanted = [np.zeros(0, np.int64)], [others.initial_parameters]
+    for number, positions in synthetic.items():
+        left_out.append(positions)
+        messages = index.synthetic(number) if number in selected.shown else None
+        if messages is not None and messages.place is not None:
+            wanted.append(messages.place)
+    subscriptions = [at for at, n in others.subscriptions() if n is None or n not in selected.shown]
+    left_out.append(np.array(subscriptions, np.int64))
+    removed = np.setdiff1d(np.concatenate(left_out), np.concatenate(wanted))
+    topics = [n for number, n in enumerate(content.channel_topics) if number in selected.shown]
+    part = replace(
+        content,
+        topics=[content.topics[n] for n in topics],
+        blocks=content.blocks.only(index.entries).reshaped(topics, 0),
+        parsed=np.setdiff1d(np.array(content.parsed, np.int64), removed).tolist(),
+        notes=np.setdiff1d(content.notes, removed),
+        problems=list(content.problems),
+    )
+    if selected.begins is None:
+        return scan_segment(others.source, part)
+    main, start_us = part.main_segment - 1, list(part.segment_us)
+    begins = selected.begins()
+    if begins is not None and begins >= 0 and (start_us[main] >= UNIX_US) == (begins // NS_PER_US >= UNIX_US):
+        start_us[main] = begins // NS_PER_US
+    scan = scan_segment(others.source, replace(part, segment_us=start_us))
+    return replace(scan, utc_offset=utc_offset, utc_notes=tuple)
 
 
 def _verify(others: NonDataRecords, index: MessageIndex) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Log
 from logreel.log.scan import Brief
 from logreel.log.times import Time
-from logreel.ops.rewrite.selected_log import selected_log
+from logreel.ops.rewrite.selected_log import sliced_log
 from logreel.ops.selection import Selection
 from logreel.registry.format import CHUNK_HEADERS, StoredRecord
 from logreel.registry.open import as_open_log
@@ -138,7 +138,7 @@ def du(
                 path=opened.name,
                 hint="call du for each of them",
             )
-        with selected_log(opened, Selection(topics, exclude, start, end, where)) as part:
+        with sliced_log(opened, Selection(topics, exclude, start, end, where)) as part:
             return _Counting(part).usage()
 
 
