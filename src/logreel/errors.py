@@ -244,18 +244,18 @@ _local = threading.local()
 def heard() -> Iterator[list[str]]:
     """Collect the sentences of this thread in a list, in place of passing them to the listeners."""
     outer: list[str] | None = getattr(_local, "heard", None)
-    found: list[str] = []
-    _local.heard = found
+    sentences: list[str] = []
+    _local.heard = sentences
     try:
-        yield found
+        yield sentences
     finally:
         _local.heard = outer
 
 
 def notice(text: str) -> None:
     """Pass one sentence to all listeners, or to the block of ``heard`` that this thread is in."""
-    if (found := getattr(_local, "heard", None)) is not None:
-        found.append(text)
+    if (sentences := getattr(_local, "heard", None)) is not None:
+        sentences.append(text)
         return
     for listener in listeners:
         listener(text)

@@ -66,8 +66,8 @@ class Blocks:
     def order(cls, offset: I64, channel: NDArray[Any]) -> I64:
         """Return int64[n]: the order of the entries of ``of``, as numbers of messages in file order."""
         by_channel = np.argsort(channel, kind="stable")
-        found: I64 = by_channel[np.argsort(cls._blocks_of(offset)[by_channel], kind="stable")]
-        return found
+        rows: I64 = by_channel[np.argsort(cls._blocks_of(offset)[by_channel], kind="stable")]
+        return rows
 
     @staticmethod
     def _blocks_of(offset: I64) -> I64:
@@ -76,8 +76,8 @@ class Blocks:
 
     def live(self) -> list[int]:
         """Return the channels that have messages."""
-        found: list[int] = np.flatnonzero((self.start[:, 1:] > self.start[:, :-1]).any(axis=0)).tolist()
-        return found
+        channels: list[int] = np.flatnonzero((self.start[:, 1:] > self.start[:, :-1]).any(axis=0)).tolist()
+        return channels
 
     def first(self, channel: int) -> int:
         """Return the start of the first message of a channel that has messages."""
@@ -423,17 +423,17 @@ class BlockBuilder:
     def last_payloads(self, channel: int, wanted: int) -> list[int]:
         """Return offsets of the last *wanted* payloads of *channel* so far, latest first; fewer if there are fewer."""
         base, n = int(self._state[1]), int(self._state[2])
-        found: list[int] = []
+        positions: list[int] = []
         if self._count[channel]:
             here = np.flatnonzero(self._record[:n] >> np.uint64(32) == channel)
-            found = [base + (int(r) & 0xFFFFFFFF) for r in self._record[here[: -wanted - 1 : -1]]]
+            positions = [base + (int(r) & 0xFFFFFFFF) for r in self._record[here[: -wanted - 1 : -1]]]
         for row in range(len(self._base) - 1, -1, -1):
-            if len(found) == wanted:
+            if len(positions) == wanted:
                 break
             lo, hi = self._start[row, channel : channel + 2].tolist()
-            latest = self._entry[max(lo, hi - wanted + len(found)) : hi].tolist()
-            found += [self._base[row] + e for e in reversed(latest)]
-        return found
+            latest = self._entry[max(lo, hi - wanted + len(positions)) : hi].tolist()
+            positions += [self._base[row] + e for e in reversed(latest)]
+        return positions
 
     def extend(self, data: NDArray[np.uint8]) -> None:
         """Go on with *data*, which begins with the bytes so far."""

@@ -147,9 +147,9 @@ class HeaderField(FieldAt):
 
     def read(self, data: Buffer, offset: I64) -> I64:
         """Return int64[n]: the numbers for payloads that start at *offset* in *data*, 0 if outside."""
-        there = (offset >= -self.offset) & (offset <= len(data))
+        inside = (offset >= -self.offset) & (offset <= len(data))
         out = np.zeros(len(offset), np.int64)
-        out[there] = FieldAt.read(self, data, offset[there])
+        out[inside] = FieldAt.read(self, data, offset[inside])
         return out
 
 
@@ -298,8 +298,8 @@ class LoadedValues(Rule):
         parts = [np.arange(ends[b] - (last - first)[b], ends[b]) for b in np.flatnonzero(wanted).tolist()]
         rows = np.concatenate([np.zeros(0, np.int64), *parts])
         times = self.values(index, channel, rows)
-        found: I64 = rows[(times >= start) & (times < end)]
-        return found
+        selected: I64 = rows[(times >= start) & (times < end)]
+        return selected
 
 
 def add_stored(rules: merge.SizeRules, values: NDArray[Any]) -> None:
@@ -311,9 +311,9 @@ def add_stored(rules: merge.SizeRules, values: NDArray[Any]) -> None:
 def _read_located(read: Callable[[Buffer, I64], I64], index: IndexAccess, channel: int, rows: I64) -> I64:
     chunk, start, _ = index.locate(channel, rows)
     out = np.empty(len(start), np.int64)
-    for one in dict.fromkeys(chunk.tolist()):
-        mine = chunk == one
-        out[mine] = read(index.chunks[one], start[mine])
+    for number in dict.fromkeys(chunk.tolist()):
+        in_chunk = chunk == number
+        out[in_chunk] = read(index.chunks[number], start[in_chunk])
     return out
 
 
@@ -688,8 +688,8 @@ class ChannelIndex:
         if not self._is_by_block(channel) or not isinstance(time, LoadedValues):
             return None
         first, last = self.table.run(channel)
-        some, stop = last > first, np.cumsum(last - first)
-        return (stop - last + first)[some], stop[some], time.span[some]
+        filled, stop = last > first, np.cumsum(last - first)
+        return (stop - last + first)[filled], stop[filled], time.span[filled]
 
     @property
     def reads_in_ranges(self) -> bool:

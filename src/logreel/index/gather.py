@@ -174,10 +174,10 @@ def places(index: ChannelIndex, channel: int, rows: Rows) -> tuple[NDArray[np.in
         start, pick = _in_file(index, channel, rows)
         offset, size = index.rules[channel].measure(index.chunks[FILE], start, pick)
         return np.full(len(offset), FILE, np.int32), offset, size
-    found = dict(_by_block(index, channel, rows))
-    if not found:
+    by_block = dict(_by_block(index, channel, rows))
+    if not by_block:
         return np.zeros(0, np.int32), np.zeros(0, np.int64), np.zeros(0, np.int64)
-    numbers, entries = np.array(list(found), np.int64), list(found.values())
+    numbers, entries = np.array(list(by_block), np.int64), list(by_block.values())
     index.resolve(numbers)
     start, lengths = _starts(index, channel, entries, index.table.base[numbers])
     chunk = np.repeat(index.table.chunk[numbers], lengths)
@@ -188,22 +188,22 @@ def places(index: ChannelIndex, channel: int, rows: Rows) -> tuple[NDArray[np.in
 def _places_of_members(
     index: ChannelIndex, members: Sequence[MemberRows]
 ) -> tuple[NDArray[np.int32], I64, I64]:
-    found = [(m.part, m.at, *places(m.index, m.channel, m.rows)) for m in members]
-    n = sum(len(offset) for _, _, _, offset, _ in found)
+    member_places = [(m.part, m.at, *places(m.index, m.channel, m.rows)) for m in members]
+    n = sum(len(offset) for _, _, _, offset, _ in member_places)
     chunk, offset, size = np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n, np.int64)
-    for part, at, chunks, offsets, sizes in found:
+    for part, at, chunks, offsets, sizes in member_places:
         chunk[at], offset[at], size[at] = index.joined_chunks(part, chunks), offsets, sizes
     return chunk, offset, size
 
 
 def _starts(index: ChannelIndex, channel: int, entries: list[Rows], bases: I64) -> tuple[I64, list[int]]:
     """Return message starts in blocks that begin at *bases*, and their number in each block."""
-    found = [index.table.entries(channel)[entry] for entry in entries]
-    lengths = [len(some) for some in found]
+    offsets = [index.table.entries(channel)[entry] for entry in entries]
+    lengths = [len(block_offsets) for block_offsets in offsets]
     start, n = np.empty(sum(lengths), np.int64), 0
-    for some, base in zip(found, bases.tolist(), strict=True):
-        np.add(some, base, out=start[n : n + len(some)], dtype=np.int64, casting="unsafe")
-        n += len(some)
+    for block_offsets, base in zip(offsets, bases.tolist(), strict=True):
+        np.add(block_offsets, base, out=start[n : n + len(block_offsets)], dtype=np.int64, casting="unsafe")
+        n += len(block_offsets)
     return start, lengths
 
 
@@ -243,8 +243,8 @@ def intersect_rows(a: Rows, b: Rows) -> Rows:
 
 
 def _rows_in_slice(rows: I64, span: slice) -> I64:
-    found: I64 = rows[(rows >= span.start) & (rows < span.stop)]
-    return found
+    inside: I64 = rows[(rows >= span.start) & (rows < span.stop)]
+    return inside
 
 
 Bytes1 = NDArray[np.uint8]
@@ -326,8 +326,8 @@ def gather(index: ChannelIndex, wants: Sequence[Want], threads: int | None = Non
     # One pass over the blocks of each index; a channel may come from several.
     parts: dict[tuple[int, int], _Share] = {}
     for i in live:
-        found = index.sources(wants[i].channel)
-        for (source, channel, first), turn in zip(found, _turns(found), strict=True):
+        sources = index.sources(wants[i].channel)
+        for (source, channel, first), turn in zip(sources, _turns(sources), strict=True):
             share = parts.setdefault((id(source), turn), _Share(source, [], [], [], 0))
             share.channels.append(channel)
             share.first_rows.append(first)
@@ -389,8 +389,8 @@ def _fill(share: _Share, arena: Bytes1, threads: int | None) -> None:
     first_row = np.cumsum(np.concatenate([[share.first_rows], per_block], axis=0), axis=0, dtype=np.int64)
     warm = share.wanted * 2 > (int(blocks.base[-1]) if len(blocks.base) else 0)
 
-    def part(_: int, some: slice) -> None:
-        lo, hi = some.start, some.stop
+    def part(_: int, share: slice) -> None:
+        lo, hi = share.start, share.stop
         edges = np.flatnonzero(np.diff(blocks.chunk[lo:hi])) + lo + 1
         for a, b in zip([lo, *edges], [*edges, hi], strict=True):
             buf = index.chunks[int(blocks.chunk[a])]
@@ -412,8 +412,8 @@ def _fill(share: _Share, arena: Bytes1, threads: int | None) -> None:
                 warm,
             )
 
-    many = max(1, int(per_block.sum()))
-    enough = -(-len(blocks.base) * MESSAGES_PER_THREAD // many)
+    messages = max(1, int(per_block.sum()))
+    enough = -(-len(blocks.base) * MESSAGES_PER_THREAD // messages)
     run(part, shares(len(blocks.base), max(BLOCKS_PER_THREAD, enough), threads))
 
 
@@ -432,17 +432,17 @@ def gather_rows(index: ChannelIndex, want: Want, rows: slice | I64) -> Gathered:
     arena, (out,), (fields,) = _allocate([want], [n])
     table = np.array(fields, block_table.FIELD)
     done = 0
-    for some in payload_ranges(index, want.channel, rows):
-        block_table.gather_at(some.data, np.ascontiguousarray(some.offset), table, arena, done)
-        done += len(some.offset)
+    for messages in payload_ranges(index, want.channel, rows):
+        block_table.gather_at(messages.data, np.ascontiguousarray(messages.offset), table, arena, done)
+        done += len(messages.offset)
     return out
 
 
-def gather_range(want: Want, some: PayloadRange) -> Gathered:
+def gather_range(want: Want, messages: PayloadRange) -> Gathered:
     """Gather columns of the messages of one range."""
-    arena, (out,), (fields,) = _allocate([want], [len(some.offset)])
+    arena, (out,), (fields,) = _allocate([want], [len(messages.offset)])
     table = np.array(fields, block_table.FIELD)
-    block_table.gather_at(some.data, np.ascontiguousarray(some.offset), table, arena)
+    block_table.gather_at(messages.data, np.ascontiguousarray(messages.offset), table, arena)
     return out
 
 
@@ -457,6 +457,6 @@ def gather_times(channels: Iterable[tuple[ChannelIndex, int]]) -> None:
             if field is not None and not source.has_times(number) and isinstance(source.table, Blocks):
                 together.setdefault(id(source), (source, []))[1].append(Want(number, (), field))
     for index, wants in together.values():
-        for want, found in zip(wants, gather(index, wants), strict=True):
-            if found.time is not None:
-                index.cache_times(want.channel, found.time)
+        for want, columns in zip(wants, gather(index, wants), strict=True):
+            if columns.time is not None:
+                index.cache_times(want.channel, columns.time)

@@ -29,7 +29,7 @@ class GrowingTable:
 
     def __init__(self, **columns: DTypeLike) -> None:
         self._values: dict[str, NDArray[Any]] = {
-            name: np.empty(0, kind) for name, kind in {"entry": np.uint32, **columns}.items()
+            name: np.empty(0, dtype) for name, dtype in {"entry": np.uint32, **columns}.items()
         }
         self._used = self._live = 0
         self._base, self._chunk = list[int](), list[int]()

@@ -61,20 +61,20 @@ class JoinedIndex(MessageIndex):
         by_time: bool,
     ) -> None:
         self.parts, self._members, self._shifts, self.by_time = list(parts), list(members), shifts, by_time
-        self._chunks = JoinedChunks([one.chunks for one in parts])
+        self._chunks = JoinedChunks([part.chunks for part in parts])
         self._orders: dict[int, I64 | None] = {}
         super().__init__(
             self._chunks,
             _Counts(self),  # type: ignore[arg-type]
             [self._rules(number) for number in range(len(members))],
-            sizes_are_cheap=all(one.sizes_are_cheap for one in parts),
+            sizes_are_cheap=all(part.sizes_are_cheap for part in parts),
         )
 
     def _rules(self, number: int) -> ChannelRules:
         rules = [self.parts[m.part].rules[m.channel] for m in self._members[number]]
-        names = dict.fromkeys(name for one in rules for name in one.side_columns)
+        names = dict.fromkeys(name for rule in rules for name in rule.side_columns)
         synthetic: int | Callable[[], int] | None = None
-        if all(one.is_synthetic for one in rules):
+        if all(rule.is_synthetic for rule in rules):
             synthetic = partial(self._count_members, number)
         return ChannelRules(
             lambda index: index.times(number),
@@ -111,13 +111,13 @@ class JoinedIndex(MessageIndex):
 
     def sources(self, channel: int) -> Sequence[tuple[ChannelIndex, int, int]]:
         """See ``ChannelIndex.sources``; the rows are stored rows."""
-        found = []
+        sources = []
         for m, first in zip(self._members[channel], self._starts_of_members(channel), strict=False):
-            found += [
+            sources += [
                 (index, number, first + begin)
                 for index, number, begin in self.parts[m.part].sources(m.channel)
             ]
-        return found
+        return sources
 
     def order(self, channel: int) -> I64 | None:
         """Return int64[n]: the stored row of each row; None where both are the same."""
@@ -134,23 +134,27 @@ class JoinedIndex(MessageIndex):
         starts, order = self._starts_of_members(channel), self.order(channel)
         if isinstance(rows, slice):
             rows = slice(*rows.indices(starts[-1])[:2])
-        found = []
+        members = []
         for number, (_member, lo, hi) in enumerate(
             zip(self._members[channel], starts, starts[1:], strict=False)
         ):
             if order is None:
-                mine, at = _rows_within(rows, lo, hi)
+                rows_of_part, at = _rows_within(rows, lo, hi)
             else:
                 stored = order[rows]
                 positions = np.flatnonzero((stored >= lo) & (stored < hi))
-                mine = stored[positions] - lo
-                if len(mine) > 1 and not bool((mine[1:] > mine[:-1]).all()):
-                    by_row = np.argsort(mine)
-                    mine, positions = mine[by_row], positions[by_row]
+                rows_of_part = stored[positions] - lo
+                if len(rows_of_part) > 1 and not bool((rows_of_part[1:] > rows_of_part[:-1]).all()):
+                    by_row = np.argsort(rows_of_part)
+                    rows_of_part, positions = rows_of_part[by_row], positions[by_row]
                 at = positions
-            if (mine.stop - mine.start if isinstance(mine, slice) else len(mine)) > 0:
-                found.append(self._member_rows(channel, number, mine, at))
-        return found
+            if (
+                rows_of_part.stop - rows_of_part.start
+                if isinstance(rows_of_part, slice)
+                else len(rows_of_part)
+            ) > 0:
+                members.append(self._member_rows(channel, number, rows_of_part, at))
+        return members
 
     def in_turn(self, channel: int, rows: Rows) -> Iterator[MemberRows]:
         """See ``ChannelIndex.in_turn``."""
@@ -179,13 +183,13 @@ class JoinedIndex(MessageIndex):
         return self._shifts[part]
 
     def joined(
-        self, channel: int, get: Callable[[MessageIndex, Member], NDArray[Any]], kind: Any = np.int64
+        self, channel: int, get: Callable[[MessageIndex, Member], NDArray[Any]], dtype: Any = np.int64
     ) -> NDArray[Any]:
         """Return a number for each message of a channel; *get* returns those of one member."""
-        found = [get(self.parts[m.part], m) for m in self._members[channel]]
-        stored = found[0] if len(found) == 1 else np.concatenate(found)
+        values = [get(self.parts[m.part], m) for m in self._members[channel]]
+        stored = values[0] if len(values) == 1 else np.concatenate(values)
         order = self.order(channel)
-        return (stored if order is None else stored[order]).astype(kind, copy=False)
+        return (stored if order is None else stored[order]).astype(dtype, copy=False)
 
     def _stored_times(self, channel: int) -> I64:
         return np.concatenate(
@@ -261,16 +265,16 @@ class JoinedIndex(MessageIndex):
             return
         each: list[dict[int, Rows]] = [{} for _ in self.parts]
         owner: list[dict[int, int]] = [{} for _ in self.parts]
-        for number, some in rows.items():
-            for m in self.members(number, some):
+        for number, channel_rows in rows.items():
+            for m in self.members(number, channel_rows):
                 each[m.part][m.channel], owner[m.part][m.channel] = m.rows, number
         for part in sorted(range(len(self.parts)), reverse=reverse):
-            mine, names = each[part], owner[part]
-            if not mine:
+            rows_of_part, names = each[part], owner[part]
+            if not rows_of_part:
                 continue
-            joined = np.zeros(max(mine) + 1, np.int32)
+            joined = np.zeros(max(rows_of_part) + 1, np.int32)
             joined[list(names)] = list(names.values())
-            for got in self.parts[part].select_rows(mine, reverse):
+            for got in self.parts[part].select_rows(rows_of_part, reverse):
                 yield SelectedMessages(
                     got.time + self._shifts[part],
                     joined[got.channel],
@@ -305,8 +309,8 @@ class _JoinedSizes(Rule):
 
     def values(self, index: IndexAccess, channel: int, rows: I64 | None = None) -> I64:
         """Return the sizes of all messages of a channel, or of those at *rows*."""
-        found = self._index.sizes(channel)
-        return found if rows is None else found[rows]
+        sizes = self._index.sizes(channel)
+        return sizes if rows is None else sizes[rows]
 
     def guarantees_size(self, index: IndexAccess, channel: int, size: int) -> bool:
         """Return whether the rules of all members do."""
@@ -324,18 +328,18 @@ class _JoinedSideColumn(Rule):
 
     def values(self, index: IndexAccess, channel: int, rows: I64 | None = None) -> I64:
         """Return the numbers of all messages of a channel, or of those at *rows*."""
-        found: I64 = self._index.joined(channel, self._of_member)
-        return found if rows is None else found[rows]
+        values: I64 = self._index.joined(channel, self._of_member)
+        return values if rows is None else values[rows]
 
     def _of_member(self, part: MessageIndex, member: Member) -> I64:
-        found = part.side_column(member.channel, self._name)
+        values = part.side_column(member.channel, self._name)
         is_time = self._name == "publish_time"
-        if found is None:
+        if values is None:
             # As in a merge: the publish time is the time, and numbers are 0.
-            found = part.times(member.channel) if is_time else np.zeros(part.count(member.channel), np.int64)
+            values = part.times(member.channel) if is_time else np.zeros(part.count(member.channel), np.int64)
         if self._name in member.values:
-            found = member.values[self._name][found]
-        return found + self._index.shift_of(member.part) if is_time else found
+            values = member.values[self._name][values]
+        return values + self._index.shift_of(member.part) if is_time else values
 
 
 def _rows_within(rows: Rows, lo: int, hi: int) -> tuple[Rows, Rows]:

@@ -81,12 +81,12 @@ def merged(
     merge, wanted, left = _Merge(queues, by_time, reverse), first, sum(map(_count, queues))
     # Room for no more than there is: a single message is read often.
     while left > 0:
-        found = merge.take(min(wanted, left))
-        if found is None:
+        batch = merge.take(min(wanted, left))
+        if batch is None:
             return
         left -= merge.taken
-        if len(found.time):
-            yield found
+        if len(batch.time):
+            yield batch
         wanted = BATCH
 
 
@@ -118,15 +118,15 @@ class _Expanded:
         self._owner.append(owner)
         self._part.append(part)
 
-    def restored(self, found: Merged) -> Merged:
+    def restored(self, batch: Merged) -> Merged:
         """Return a batch with the numbers of the given queues, and of chunks in their joined indexes."""
-        chunk = found.chunk.copy()
-        for number in distinct(found.queue).tolist():
+        chunk = batch.chunk.copy()
+        for number in distinct(batch.queue).tolist():
             if self._part[number] >= 0:
-                mine = found.queue == number
+                in_queue = batch.queue == number
                 index = self._given[self._owner[number]].index
-                chunk[mine] = index.joined_chunks(self._part[number], found.chunk[mine])
-        return replace(found, queue=self._owners.take(found.queue), chunk=chunk)
+                chunk[in_queue] = index.joined_chunks(self._part[number], batch.chunk[in_queue])
+        return replace(batch, queue=self._owners.take(batch.queue), chunk=chunk)
 
 
 class _Merge:
@@ -144,7 +144,7 @@ class _Merge:
         }
         self._is_reverse = reverse
         #: Blocks with messages of the queues, ascending, of each index that is read in ranges, unless fetched before.
-        self._wanted = {key: np.unique(np.concatenate(some)) for key, some in _blocks_of(queues).items()}
+        self._wanted = {key: np.unique(np.concatenate(blocks)) for key, blocks in _blocks_of(queues).items()}
         gather_times((queue.index, queue.channel) for queue in queues)
         self._merging = kernel.Queues(_tournament([_count(queue) for queue in queues]), by_time, reverse)
         for queue in queues:
@@ -194,9 +194,9 @@ class _Merge:
         self.taken = n
         queue, at = queue[:n], at[:n]
         offset, size = self._rules.measure(queue, start[:n], at)
-        found = Merged(queue, time[:n], chunk[:n], offset, size, at)
-        there = size != MISSING_SIZE
-        return found if there.all() else found.rows(there)
+        batch = Merged(queue, time[:n], chunk[:n], offset, size, at)
+        present = size != MISSING_SIZE
+        return batch if present.all() else batch.rows(present)
 
     def _fetch(self, index: ChannelIndex, block: int) -> None:
         """Fetch a block of a remote log with those that are wanted next."""
@@ -239,22 +239,22 @@ def _tournament(counts: Sequence[int]) -> I64:
     heap = list(zip(counts, range(k), strict=True))
     heapq.heapify(heap)
     for node in range(k - 1, 0, -1):
-        (few, one), (many, other) = heapq.heappop(heap), heapq.heappop(heap)
-        up[one] = up[other] = node
-        heapq.heappush(heap, (few + many, k + node))
+        (few, first), (more, second) = heapq.heappop(heap), heapq.heappop(heap)
+        up[first] = up[second] = node
+        heapq.heappush(heap, (few + more, k + node))
     return up
 
 
 def _blocks_of(queues: Sequence[Queue]) -> dict[int, list[I64]]:
     """Return the blocks of the messages in the queues of remote logs, by the identity of their index."""
-    found: dict[int, list[I64]] = {}
+    blocks_by_index: dict[int, list[I64]] = {}
     for queue in queues:
         index = queue.index
         if index.reads_in_ranges and not index.rules[queue.channel].is_synthetic:
             first, last = index.table.run(queue.channel)
             blocks = np.repeat(np.arange(len(first), dtype=np.int64), last - first)
-            found.setdefault(id(index), []).append(blocks[queue.rows])
-    return found
+            blocks_by_index.setdefault(id(index), []).append(blocks[queue.rows])
+    return blocks_by_index
 
 
 class _SizeRules:
@@ -285,11 +285,11 @@ class _SizeRules:
         number = self._number.take(queue)
         rows, offset = np.flatnonzero(number >= 0), start.copy()
         for one in distinct(number[rows]).tolist():
-            mine = rows if len(self._others) == 1 else rows[number[rows] == one]
-            other, entries = self._others[one], at[mine]
+            in_queue = rows if len(self._others) == 1 else rows[number[rows] == one]
+            other, entries = self._others[one], at[in_queue]
             # Only formats without chunks store anything outside the message or compute it.
             data, rules = other.index.chunks[FILE], other.index.rules[other.channel]
-            offset[mine], size[mine] = rules.measure(data, start[mine], _pick_at(entries))
+            offset[in_queue], size[in_queue] = rules.measure(data, start[in_queue], _pick_at(entries))
         return offset, size
 
 
@@ -299,8 +299,8 @@ def _add_rule(rules: kernel.SizeRules, queue: Queue) -> bool:
     if synthetic is not None:
         add_stored(rules, synthetic.size)
         return True
-    mine = queue.index.rules[queue.channel]
-    return mine.payload is None and mine.size.add_to_kernel(rules, queue.index.chunks[FILE])
+    channel_rules = queue.index.rules[queue.channel]
+    return channel_rules.payload is None and channel_rules.size.add_to_kernel(rules, queue.index.chunks[FILE])
 
 
 def _pick_at(entries: I64) -> Pick:
@@ -334,12 +334,12 @@ def in_file_order(index: ChannelIndex, rows: Mapping[int, Rows]) -> Iterator[Sel
 
 def count_before(rows: Rows, numbers: I64) -> I64:
     """Return int64[n]: how many of *rows* are less than each of the row *numbers*."""
-    found: I64 = (
+    counts: I64 = (
         np.clip(numbers, rows.start, max(rows.start, rows.stop)) - rows.start
         if isinstance(rows, slice)
         else rows.searchsorted(numbers)
     )
-    return found
+    return counts
 
 
 def part_of(rows: Rows, first: int, last: int) -> Rows:

@@ -56,17 +56,17 @@ def _given(values: I64, index: Any) -> I64:
 
 def _whole_numbers(name: str, values: ArrayLike, n: int) -> I64:
     """Return int64[n] of an argument; raises UsageError for another number of values, or others."""
-    found = np.asarray(values)
-    if found.ndim != 1 or len(found) != n:
-        shape = "x".join(map(str, found.shape)) or "one"
+    numbers = np.asarray(values)
+    if numbers.ndim != 1 or len(numbers) != n:
+        shape = "x".join(map(str, numbers.shape)) or "one"
         raise UsageError(
             f"{name} has {shape} values where there are {n} offsets: one for each message is due"
         )
-    if found.dtype.kind not in "iu" and n:
-        raise UsageError(f"{name} has values of type {found.dtype}: whole numbers are due, times in ns")
-    if found.dtype == np.uint64 and n and int(found.max()) > TIME_MAX:
-        raise UsageError(f"{name} has {int(found.max())}: at most {TIME_MAX} is possible")
-    return found.astype(np.int64)
+    if numbers.dtype.kind not in "iu" and n:
+        raise UsageError(f"{name} has values of type {numbers.dtype}: whole numbers are due, times in ns")
+    if numbers.dtype == np.uint64 and n and int(numbers.max()) > TIME_MAX:
+        raise UsageError(f"{name} has {int(numbers.max())}: at most {TIME_MAX} is possible")
+    return numbers.astype(np.int64)
 
 
 class MessageIndex(ChannelIndex):
@@ -125,15 +125,15 @@ class MessageIndex(ChannelIndex):
             raise UsageError(f"{text}: channels have the numbers from 0 to {channels - 1}")
         falls = np.flatnonzero(start[1:] < start[:-1])
         if len(falls):
-            one = int(falls[0]) + 1
-            text = f"message {one} is at byte {start[one]}, after one at byte {start[one - 1]}"
+            row = int(falls[0]) + 1
+            text = f"message {row} is at byte {start[row]}, after one at byte {start[row - 1]}"
             raise UsageError(f"{text}: messages are given in the order of the file")
         # Not by a sum, which could overflow.
         outside = (start < 0) | (length < 0) | (start > source.size) | (length > source.size - start)
         outside |= length >= MISSING_SIZE
         if outside.any():
-            one = int(np.argmax(outside))
-            text = f"message {one} is said to have {length[one]} bytes at byte {start[one]}"
+            row = int(np.argmax(outside))
+            text = f"message {row} is said to have {length[row]} bytes at byte {start[row]}"
             raise LogError(f"{text} of a file of {source.size} bytes", path=source.name)
         order = Blocks.order(start, number)
         side_columns = {
@@ -179,9 +179,11 @@ class MessageIndex(ChannelIndex):
         def build() -> tuple[Buffer, dict[int, SyntheticMessages]]:
             messages = dict(self._synthetic)
             for number, function in kept.items():
-                one, some = messages[number], function()
-                place = None if one.place is None else one.place[some]
-                messages[number] = SyntheticMessages(one.offset[some], one.size[some], one.time[some], place)
+                before, stay = messages[number], function()
+                place = None if before.place is None else before.place[stay]
+                messages[number] = SyntheticMessages(
+                    before.offset[stay], before.size[stay], before.time[stay], place
+                )
             return self.chunks.synthetic, messages
 
         members = {"_build": build, "_times": {}, "_sorted": {}, "rules": rules}
@@ -225,19 +227,22 @@ class MessageIndex(ChannelIndex):
         return _compact(np.flatnonzero((t >= first) & (t < last)))
 
     def _between_in_pieces(self, channel: int, first: int, last: int) -> Rows:
-        at, found = 0, list[slice | I64]()
+        at, ranges = 0, list[slice | I64]()
         for times in self.times_in_pieces(channel):
             rows = _compact(np.flatnonzero((times >= first) & (times < last)))
-            some = slice(rows.start + at, rows.stop + at) if isinstance(rows, slice) else rows + at
+            shifted = slice(rows.start + at, rows.stop + at) if isinstance(rows, slice) else rows + at
             at += len(times)
-            before = found[-1] if found else None
-            if isinstance(some, slice) and isinstance(before, slice) and before.stop == some.start:
-                found[-1] = slice(before.start, some.stop)
-            elif not isinstance(some, slice) or some.start < some.stop:
-                found.append(some)
-        if len(found) == 1:
-            return found[0]
-        each = [np.arange(some.start, some.stop) if isinstance(some, slice) else some for some in found]
+            before = ranges[-1] if ranges else None
+            if isinstance(shifted, slice) and isinstance(before, slice) and before.stop == shifted.start:
+                ranges[-1] = slice(before.start, shifted.stop)
+            elif not isinstance(shifted, slice) or shifted.start < shifted.stop:
+                ranges.append(shifted)
+        if len(ranges) == 1:
+            return ranges[0]
+        each = [
+            np.arange(shifted.start, shifted.stop) if isinstance(shifted, slice) else shifted
+            for shifted in ranges
+        ]
         return _compact(np.concatenate(each)) if each else slice(0, 0)
 
     def _is_sorted(self, channel: int) -> bool:
@@ -264,8 +269,8 @@ class MessageIndex(ChannelIndex):
         """
         parts = list(self.select_batches(channels, start, end, order, reverse))
         columns: list[Any] = [
-            np.concatenate([getattr(p, name) for p in parts]) if parts else np.zeros(0, kind)
-            for name, kind in SelectedMessages.KINDS
+            np.concatenate([getattr(p, name) for p in parts]) if parts else np.zeros(0, dtype)
+            for name, dtype in SelectedMessages.KINDS
         ]
         return SelectedMessages(*columns)
 
@@ -321,14 +326,14 @@ class MessageIndex(ChannelIndex):
         gather_times([(self, channel)])
         time = self.times_of(channel, slice(row, row + 1))
         # Only formats without chunks store sizes in the data.
-        found, size = self.rules[channel].measure(
+        offset, size = self.rules[channel].measure(
             self.chunks[FILE],
             np.array([start], np.int64),
             lambda values: values[at : at + 1].astype(np.int64),
         )
         if size[0] == MISSING_SIZE:
             return None
-        return int(time[0]), int(table.chunk[block]), int(found[0]), int(size[0])
+        return int(time[0]), int(table.chunk[block]), int(offset[0]), int(size[0])
 
     @cached_property
     def _all(self) -> SelectedMessages:
@@ -381,12 +386,12 @@ def rows_of(
             if chunk not in views:
                 # Each view may keep an unpacked chunk in memory.
                 views = {chunk: chunks.view(chunk), **dict(list(views.items())[:3])}
-            view, some = views[chunk], slice(lo, hi)
-            places = offset[some].tolist()
+            view, batch = views[chunk], slice(lo, hi)
+            places = offset[batch].tolist()
             rows = zip(
-                picked.time[some].tolist(),
-                [channels[number] for number in picked.channel[some].tolist()],
-                [view[a:b] for a, b in zip(places, end[some].tolist(), strict=True)],
+                picked.time[batch].tolist(),
+                [channels[number] for number in picked.channel[batch].tolist()],
+                [view[a:b] for a, b in zip(places, end[batch].tolist(), strict=True)],
                 places,
                 strict=True,
             )
@@ -400,10 +405,10 @@ def message_at(
 ) -> tuple[int, C, memoryview, int] | None:
     """Return what ``rows_of`` yields for one message of the channel *number*; None where only that can tell."""
     try:
-        found = index.message_at(number, row)
-        if found is None:
+        place = index.message_at(number, row)
+        if place is None:
             return None
-        time, chunk, offset, size = found
+        time, chunk, offset, size = place
         data = index.chunks.view(chunk)[offset : offset + size]
     finally:
         # An error may come from a file that was truncated.

@@ -48,7 +48,7 @@ def rows_after(index: ChannelIndex, place: MessagePlace, channels: Iterable[int]
     ascends = bool((blocks[1:] >= blocks[:-1]).all())
     first_block = max(0, int(blocks.searchsorted(place.file, side="left")) - 1) if ascends else 0
     index.resolve(np.arange(first_block, len(blocks), dtype=np.int64))
-    found = {}
+    rows_by_channel = {}
     wanted = [channel for channel in channels if not index.rules[channel].is_synthetic]
     if isinstance(table, Blocks) and (table.chunk == FILE).all():
         new = _channels_after(table, place, first_block)
@@ -64,20 +64,20 @@ def rows_after(index: ChannelIndex, place: MessagePlace, channels: Iterable[int]
         chunk, start, _ = index.locate(channel, rows)
         rows = rows[_is_after(index, place, chunk, start)]
         if len(rows):
-            found[channel] = rows
-    return found
+            rows_by_channel[channel] = rows
+    return rows_by_channel
 
 
 def _channels_after(table: Blocks, place: MessagePlace, first_block: int) -> set[int]:
     """Return the channels that have messages after *place* in the file itself, looking at blocks from *first_block*."""
-    found = set[int]()
+    channels = set[int]()
     for block in range(first_block, len(table.base)):
         runs = table.start[block]
         begin, end = int(runs[0]), int(runs[-1])
         entry = table.entry[begin:end].astype(np.int64) + int(table.base[block])
         new = np.flatnonzero(entry > place.file) + begin
-        found.update((runs.searchsorted(new, side="right") - 1).tolist())
-    return found
+        channels.update((runs.searchsorted(new, side="right") - 1).tolist())
+    return channels
 
 
 def _is_after(
@@ -93,22 +93,22 @@ def _is_after(
 def _places(index: ChannelIndex, chunk: NDArray[np.int32], start: I64) -> tuple[I64, I64]:
     """Return ``MessagePlace.file`` and ``MessagePlace.offset`` of messages."""
     file, offset = start.copy(), np.where(chunk == FILE, 0, start)
-    for one in np.unique(chunk[chunk != FILE]).tolist():
-        file[chunk == one] = index.chunks.place_of(one)
+    for number in np.unique(chunk[chunk != FILE]).tolist():
+        file[chunk == number] = index.chunks.place_of(number)
     return file, offset
 
 
 def last_place(index: ChannelIndex) -> MessagePlace:
     """Return the place of the last message in the file; BEGIN if it has none."""
     table = index.table
-    found = BEGIN
+    last_position = BEGIN
     if isinstance(table, Blocks) and (table.chunk == FILE).all():
         # Blocks are in file order.
         filled = np.flatnonzero(table.start[:, -1] > table.start[:, 0])
         for block in filled[-1:].tolist():
             entry = table.entry[int(table.start[block, 0]) : int(table.start[block, -1])]
-            found = MessagePlace(int(table.base[block]) + int(entry.max()), FILE, 0)
-        return found
+            last_position = MessagePlace(int(table.base[block]) + int(entry.max()), FILE, 0)
+        return last_position
     blocks = _block_places(index)
     for channel in range(len(index.rules)):
         if index.rules[channel].is_synthetic:
@@ -119,14 +119,14 @@ def last_place(index: ChannelIndex) -> MessagePlace:
             continue
         top = blocks[there].max()
         # Compare only messages that can be the last one.
-        if top < found.file and int(table.chunk[there[-1]]) != FILE:
+        if top < last_position.file and int(table.chunk[there[-1]]) != FILE:
             continue
         rows = np.array([int((last - first).sum()) - 1], np.int64)
         index.resolve(there[-1:])
         chunk, start, _ = index.locate(channel, rows)
         file, offset = _places(index, chunk, start)
-        found = max(found, MessagePlace(int(file[0]), int(chunk[0]), int(offset[0])))
-    return found
+        last_position = max(last_position, MessagePlace(int(file[0]), int(chunk[0]), int(offset[0])))
+    return last_position
 
 
 def select_rows(index: ChannelIndex, rows: Mapping[int, I64]) -> SelectedMessages:
@@ -157,8 +157,10 @@ def _columns(index: ChannelIndex, number: int, rows: I64) -> tuple[I64, ...]:
     rules = index.rules[number]
     offset, size = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
     for one in np.unique(chunks).tolist():
-        mine = np.flatnonzero(chunks == one)
-        offset[mine], size[mine] = rules.measure(index.chunks[one], start[mine], _pick(entry[mine]))
+        in_chunk = np.flatnonzero(chunks == one)
+        offset[in_chunk], size[in_chunk] = rules.measure(
+            index.chunks[one], start[in_chunk], _pick(entry[in_chunk])
+        )
     time, places = index.times_at(number, rows), _places(index, chunks, start)
     return time, channel, chunks.astype(np.int64), offset, size, *places
 

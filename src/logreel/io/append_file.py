@@ -46,11 +46,11 @@ class OldFile:
             self._handle = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | os.O_NOFOLLOW)
         except OSError as error:
             raise LogError(f"cannot be read: {error.strerror}", path=name) from None
-        found = os.fstat(self._handle)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(self._handle)
+        if not stat.S_ISREG(status.st_mode):
             self.close()
             raise LogError("is not a regular file", path=name)
-        self._identity = _identity(found)
+        self._identity = _identity(status)
 
     def check(self) -> None:
         """Raise LogError if the path names another file by now, or the file has another size or modification time."""
@@ -123,14 +123,14 @@ class OldFile:
 
 def copy_permissions(old: int, new: int) -> None:
     """Give the open file *new* the permissions of *old*, and its owner if this process may do that."""
-    found = os.fstat(old)
-    os.fchmod(new, stat.S_IMODE(found.st_mode))
+    status = os.fstat(old)
+    os.fchmod(new, stat.S_IMODE(status.st_mode))
     with contextlib.suppress(OSError):
-        os.fchown(new, found.st_uid, found.st_gid)
+        os.fchown(new, status.st_uid, status.st_gid)
 
 
-def _identity(found: os.stat_result) -> tuple[int, ...]:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _written_at(handle: int, part: bytes, place: int) -> int:

@@ -151,7 +151,7 @@ def text_array(offsets: NDArray[np.int32], data: NDArray[np.uint8]) -> pa.Array[
 
 
 def _is_ascii(data: NDArray[np.uint8]) -> bool:
-    whole = len(data) // 8 * 8
-    words = np.bitwise_or.reduce(data[:whole].view(np.uint64), initial=np.uint64(0))
-    tail = np.bitwise_or.reduce(data[whole:], initial=np.uint8(0))
+    word_bytes = len(data) // 8 * 8
+    words = np.bitwise_or.reduce(data[:word_bytes].view(np.uint64), initial=np.uint64(0))
+    tail = np.bitwise_or.reduce(data[word_bytes:], initial=np.uint8(0))
     return not (int(words) & 0x8080808080808080 or int(tail) & 0x80)

@@ -61,14 +61,14 @@ def decoder(root: Struct | Sequence) -> Callable[[memoryview], dict[str, Any]]:
     last member are ignored. The function raises DamagedError (code ``truncated``) when a message ends early.
     """
     read = _reader(root, {})
-    many = isinstance(root, Sequence)
+    has_records = isinstance(root, Sequence)
     check = _count_checker(root)
 
     def decode(data: memoryview) -> dict[str, Any]:
         if check is not None:
             check(data)
         value, _ = read(memoryview(data).cast("B"), 0)
-        return {"records": value} if many else value
+        return {"records": value} if has_records else value
 
     return decode
 
@@ -100,19 +100,19 @@ def _raise_too_many_items(size: int) -> NoReturn:
     raise DamagedError(Problem("payload", 0, size, True, text))
 
 
-def _has_empty_items(node: Node, found: dict[int, bool]) -> bool:
+def _has_empty_items(node: Node, known: dict[int, bool]) -> bool:
     """Return whether any counted array in *node* has items without bytes; takes time by distinct nodes."""
-    if id(node) not in found:
+    if id(node) not in known:
         match node:
             case Sequence(item=item):
-                found[id(node)] = size_of(item) == 0 or _has_empty_items(item, found)
+                known[id(node)] = size_of(item) == 0 or _has_empty_items(item, known)
             case FixedArray(item=item) | Skip(node=item):
-                found[id(node)] = _has_empty_items(item, found)
+                known[id(node)] = _has_empty_items(item, known)
             case Struct(fields=fields):
-                found[id(node)] = any(_has_empty_items(f.node, found) for f in fields)
+                known[id(node)] = any(_has_empty_items(f.node, known) for f in fields)
             case _:
-                found[id(node)] = False
-    return found[id(node)]
+                known[id(node)] = False
+    return known[id(node)]
 
 
 def _raise_truncated(data: memoryview, pos: int, need: int) -> NoReturn:
@@ -129,9 +129,9 @@ def _padded_text(raw: bytes) -> str:
 
 
 def _reader(node: Node, sizes: dict[int, Measure]) -> Read:
-    found = measure(node, sizes)
+    extent = measure(node, sizes)
     # A huge array of structs would need a huge struct format; it is read item by item instead.
-    if found.size is not None and found.runs <= MAX_LEAVES:
+    if extent.size is not None and extent.runs <= MAX_LEAVES:
         return _read_run(*_run(node, sizes))
     match node:
         case Struct(fields=fields):
@@ -208,8 +208,8 @@ def _parts(fields: tuple[Field, ...], sizes: dict[int, Measure]) -> list[Part]:
     parts: list[Part] = []
     run: list[Field] = []
     for f in fields:
-        found = measure(f.node, sizes)
-        if found.size is not None and found.runs <= MAX_LEAVES:
+        extent = measure(f.node, sizes)
+        if extent.size is not None and extent.runs <= MAX_LEAVES:
             run.append(f)
             continue
         if run:
@@ -332,8 +332,8 @@ def _read_expected(expected: bytes) -> Read:
         if size > len(data) - pos:
             _raise_truncated(data, pos, size)
         if data[pos : pos + size] != expected:
-            found = bytes(data[pos : pos + size]).hex(" ")
-            text = f"expected bytes {expected.hex(' ')}, found {found}: an encoding that is not known"
+            actual = bytes(data[pos : pos + size]).hex(" ")
+            text = f"expected bytes {expected.hex(' ')}, found {actual}: an encoding that is not known"
             raise DamagedError(Problem("payload", pos, size, True, text))
         return None, pos + size
 
@@ -351,10 +351,10 @@ def _read_prefixed(convert: Callable[[memoryview], Any], width: int) -> Read:
     return read
 
 
-def _read_scalars(kind: str, width: int) -> Read:
-    if kind in ("uint8", "char"):
+def _read_scalars(type_name: str, width: int) -> Read:
+    if type_name in ("uint8", "char"):
         return _read_prefixed(bytes, width)
-    code, item = CODES[kind], SCALARS[kind][1]
+    code, item = CODES[type_name], SCALARS[type_name][1]
 
     def read(data: memoryview, pos: int) -> tuple[Any, int]:
         count = _length(data, pos, width)

@@ -53,11 +53,11 @@ def encode_table(
     from logreel.kernels import layout_encode as kernel
     from logreel.layout.arrow_from_buffers import arrow_type
 
-    many = isinstance(layout.root, Sequence)
-    if many and records is None:
+    has_records = isinstance(layout.root, Sequence)
+    if has_records and records is None:
         records = np.ones(table.num_rows, np.int64)
     buffers: list[NDArray[Any]] = []
-    if many and records is not None:
+    if has_records and records is not None:
         buffers.append(np.concatenate([[0], np.cumsum(records)]).astype(np.int32))
     for f in layout.record.visible():
         if f.name not in table.column_names:
@@ -70,7 +70,7 @@ def encode_table(
             raise UsageError(f"column {f.name!r} cannot become {arrow_type(f.node)}: {error}") from None
         buffers += buffers_from_arrow(f.node, array, f.name)
     program = compile_layout(layout)
-    rows = table.num_rows if records is None or not many else len(records)
+    rows = table.num_rows if records is None or not has_records else len(records)
     data, offsets = _by_column(program.columns, iter(buffers))
     size = np.empty(rows, np.int64)
     done, why = kernel.encoded_sizes(program.ops, offsets, size, MAX_SIZE)
@@ -106,10 +106,10 @@ def encode_message(layout: Layout, fields: Mapping[str, Any]) -> bytes:
     Raises UsageError for a member that the Layout does not have, and for a value that does not fit.
     """
     out = bytearray()
-    many = isinstance(layout.root, Sequence)
-    if many:
+    has_records = isinstance(layout.root, Sequence)
+    if has_records:
         check_only_records(fields)
-    _put(layout.root, fields.get("records", []) if many else fields, "", out)
+    _put(layout.root, fields.get("records", []) if has_records else fields, "", out)
     return bytes(out)
 
 
@@ -136,21 +136,21 @@ def _unknown(others: list[Any], known: set[str], name: str) -> str:
 
     unknown = ", ".join(repr(f"{name}.{other}".lstrip(".")) for other in others)
     near = [one for other in others for one in get_close_matches(str(other), known, n=3, cutoff=0.5)]
-    some = ", ".join(dict.fromkeys(near)) or ", ".join(sorted(known)[:3]) + " …" * (len(known) > 3)
+    suggestions = ", ".join(dict.fromkeys(near)) or ", ".join(sorted(known)[:3]) + " …" * (len(known) > 3)
     return f"there is no field {unknown:.200}" + (
-        f"; {'nearest' if near else 'there are'}: {some}" if known else ""
+        f"; {'nearest' if near else 'there are'}: {suggestions}" if known else ""
     )
 
 
 def _put_checked(node: Node, value: Any, name: str, out: bytearray) -> None:
     match node:
         case Struct():
-            given = value if isinstance(value, Mapping) else dict(value or {})
+            values = value if isinstance(value, Mapping) else dict(value or {})
             known = {f.name for f in node.visible()}
-            if not given.keys() <= known:
-                raise UsageError(_unknown([one for one in given if one not in known], known, name))
+            if not values.keys() <= known:
+                raise UsageError(_unknown([one for one in values if one not in known], known, name))
             for f in node.fields:
-                _put(f.node, given.get(f.name), f"{name}.{f.name}".lstrip("."), out)
+                _put(f.node, values.get(f.name), f"{name}.{f.name}".lstrip("."), out)
         case Scalar(type=t):
             out += struct.pack("<" + CODES[t], 0 if value is None else value)
         case Time(signed=signed):
@@ -214,8 +214,8 @@ def times_of(table: pa.Table) -> I64:
         )
     if column.null_count:
         raise UsageError(f"column 'time': {column.null_count} values are missing")
-    found: I64 = np.asarray(column.cast(pa.int64()).combine_chunks(), np.int64)
-    return found
+    times: I64 = np.asarray(column.cast(pa.int64()).combine_chunks(), np.int64)
+    return times
 
 
 Buffer = NDArray[Any]

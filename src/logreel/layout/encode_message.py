@@ -54,14 +54,14 @@ def encoder(layout: Layout) -> Encode:
         if flat is not None:
             return _flat_encoder(layout, flat)
     put = _putter(layout.root, {})
-    many = isinstance(layout.root, Sequence)
+    has_records = isinstance(layout.root, Sequence)
 
     def encode(fields: Mapping[str, Any]) -> bytes:
         out = bytearray()
         try:
-            if many and len(fields) > 1:
+            if has_records and len(fields) > 1:
                 raise _Slow
-            put(fields["records"] if many else fields, out)
+            put(fields["records"] if has_records else fields, out)
         except _OTHERS:
             return encode_message(layout, fields)
         return bytes(out)
@@ -86,8 +86,8 @@ def _flat_encoder(layout: Layout, flat: Callable[[Any], tuple[Any, ...]]) -> Enc
 
 
 def _putter(node: Node, sizes: dict[int, Measure]) -> Put:
-    found = measure(node, sizes)
-    if found.size is not None and found.runs <= MAX_LEAVES:
+    extent = measure(node, sizes)
+    if extent.size is not None and extent.runs <= MAX_LEAVES:
         return _put_run(node, sizes)
     match node:
         case Struct():
@@ -139,8 +139,8 @@ def _put_items(item: Put, width: int, count: int | None) -> Put:
             out += len(value).to_bytes(width, "little")
         elif len(value) != count:
             raise _Slow
-        for one in value:
-            item(one, out)
+        for element in value:
+            item(element, out)
 
     return put
 
@@ -157,8 +157,8 @@ def _put_struct(node: Struct, sizes: dict[int, Measure]) -> Put:
             run.clear()
 
     for f in node.fields:
-        found = measure(f.node, sizes)
-        if found.size is not None and found.runs <= MAX_LEAVES:
+        extent = measure(f.node, sizes)
+        if extent.size is not None and extent.runs <= MAX_LEAVES:
             run.append(f)
             continue
         close()
@@ -246,8 +246,8 @@ def _pull_items(item: Pull | None, count: int) -> Pull:
         if item is None:
             out.extend(value)
         else:
-            for one in value:
-                item(one, out)
+            for element in value:
+                item(element, out)
 
     return pull
 

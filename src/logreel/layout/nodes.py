@@ -194,14 +194,14 @@ def measure(node: Node, memo: dict[int, Measure] | None = None, level: int = 0) 
     """
     memo = {} if memo is None else memo
     # The key is the identity: hashing a frozen dataclass walks the whole tree below it.
-    found = memo.get(id(node))
-    if level + (found.height if found else 1) > MAX_DEPTH:
+    known = memo.get(id(node))
+    if level + (known.height if known else 1) > MAX_DEPTH:
         raise DefinitionError(f"types are nested more than {MAX_DEPTH} deep")
-    if found is None:
-        found = memo[id(node)] = _measure(node, memo, level + 1)
-        if not 0 <= found.least <= MAX_SIZE:
-            raise DefinitionError(f"{type(node).__name__} of {found.least} bytes")
-    return found
+    if known is None:
+        known = memo[id(node)] = _measure(node, memo, level + 1)
+        if not 0 <= known.least <= MAX_SIZE:
+            raise DefinitionError(f"{type(node).__name__} of {known.least} bytes")
+    return known
 
 
 def _measure(node: Node, memo: dict[int, Measure], level: int) -> Measure:
@@ -227,19 +227,19 @@ def _measure(node: Node, memo: dict[int, Measure], level: int) -> Measure:
         case Rest():
             return Measure(None, 0, rest=True)
         case Skip(node=inner):
-            one = measure(inner, memo, level)
-            return one._replace(nodes=one.nodes + 1, height=one.height + 1)
+            extent = measure(inner, memo, level)
+            return extent._replace(nodes=extent.nodes + 1, height=extent.height + 1)
         case Sequence(item=item, width=w, grid=grid):
             _check_step(grid)
-            one = _measure_item(item, memo, level)
-            return Measure(None, _checked_width(w), one.nodes + 1, one.runs, one.height + 1)
+            extent = _measure_item(item, memo, level)
+            return Measure(None, _checked_width(w), extent.nodes + 1, extent.runs, extent.height + 1)
         case FixedArray(item=item, count=n):
-            one = _measure_item(item, memo, level)
-            size = None if one.size is None else one.size * n
-            runs = 1 if isinstance(item, Scalar) else max(1, one.runs * n)
+            extent = _measure_item(item, memo, level)
+            size = None if extent.size is None else extent.size * n
+            runs = 1 if isinstance(item, Scalar) else max(1, extent.runs * n)
             # The size of a message does not limit the number of such items.
-            nodes = one.nodes * (n if one.size == 0 else 1) + 1
-            return Measure(size, one.least * n, nodes, runs, one.height + 1)
+            nodes = extent.nodes * (n if extent.size == 0 else 1) + 1
+            return Measure(size, extent.least * n, nodes, runs, extent.height + 1)
         case Struct(fields=fields):
             parts = [measure(f.node, memo, level) for f in fields]
             sizes = [part.size for part in parts if part.size is not None]
@@ -265,13 +265,13 @@ def _check_step(grid: Grid | None) -> None:
 
 
 def _measure_item(item: Node, memo: dict[int, Measure], level: int) -> Measure:
-    one = measure(item, memo, level)
-    if one.rest or isinstance(item, HIDDEN):
+    item_measure = measure(item, memo, level)
+    if item_measure.rest or isinstance(item, HIDDEN):
         raise DefinitionError(f"an array of {type(item).__name__} items")
     # Items without bytes are limited by a number per message (kernels.layout.SPARE), all others by their bytes.
-    if one.least == 0 and one.size != 0:
+    if item_measure.least == 0 and item_measure.size != 0:
         raise DefinitionError("an array of items that may take no bytes")
-    return one
+    return item_measure
 
 
 def size_of(node: Node) -> int | None:
@@ -420,8 +420,8 @@ def steps_of(record: Struct, path: str) -> tuple[str | int, ...]:
             node = _member(_innermost(node), step) or _unknown(record, path)
         elif isinstance(node, FixedArray | Sequence):
             if isinstance(node, FixedArray) and step >= node.count:
-                there = [path_text((*steps[:i], k)) for k in range(min(node.count, MAX_NAMED))]
-                raise NotFoundError("field", path, there)
+                indexed = [path_text((*steps[:i], k)) for k in range(min(node.count, MAX_NAMED))]
+                raise NotFoundError("field", path, indexed)
             node = node.item
         else:
             _unknown(record, path)

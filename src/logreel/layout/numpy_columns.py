@@ -50,8 +50,8 @@ def text_lengths(chars: Buffer) -> NDArray[np.int64]:
     if width == 0:
         return np.zeros(n, np.int64)
     end = chars == 0
-    found: NDArray[np.int64] = np.where(end.any(axis=1), end.argmax(axis=1), width)
-    return found
+    lengths: NDArray[np.int64] = np.where(end.any(axis=1), end.argmax(axis=1), width)
+    return lengths
 
 
 def padded_text(buffer: Buffer, count: int, width: int) -> NDArray[np.bytes_]:

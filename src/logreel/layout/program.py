@@ -184,9 +184,9 @@ class _Emitter:
 
     def node(self, node: Node, scope: int, times: int, shown: bool = True) -> None:
         """Add the ops of *node*, which occurs *times* in each element of *scope*."""
-        found = measure(node, self.sizes)
-        if found.size is not None and (found.runs <= MAX_INLINE or not shown or not found.size):
-            self.fixed(node, found.size, scope, times, shown)
+        extent = measure(node, self.sizes)
+        if extent.size is not None and (extent.runs <= MAX_INLINE or not shown or not extent.size):
+            self.fixed(node, extent.size, scope, times, shown)
             return
         match node:
             case Struct(fields=fields):

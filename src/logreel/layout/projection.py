@@ -47,7 +47,9 @@ class Projection:
     def _records_fields(self) -> list[pa.Field[Any]]:
         if self.fields is None:
             return [arrow_field(f) for f in self.layout.record.visible()]
-        return [self._field(*one) for one in zip(self.fields, self._steps, strict=True)]
+        return [
+            self._field(*field_and_steps) for field_and_steps in zip(self.fields, self._steps, strict=True)
+        ]
 
     def arrow_fields(self, explode: bool = True) -> list[pa.Field[Any]]:
         """One Arrow field per column; a unit is in its metadata under ``unit``.
@@ -71,8 +73,8 @@ class Projection:
         top = next(f for f in record.visible() if f.name == steps[0])
         # pyarrow imports pandas, if it is installed, to convert a Python list.
         empty = pa.nulls(0, arrow_field(top).type)
-        kind = arrow_select(empty, steps[1:]).type
-        return pa.field(path, kind, metadata={"unit": unit} if unit else None)
+        arrow_type = arrow_select(empty, steps[1:]).type
+        return pa.field(path, arrow_type, metadata={"unit": unit} if unit else None)
 
     def select(self, arrays: Seq[Any]) -> list[Any]:
         """Return one array per column, from one array per visible member of ``part``."""
@@ -99,8 +101,8 @@ def arrow_select(array: pa.Array[Any], steps: Seq[str | int]) -> pa.Array[Any]:
         )
     child = arrow_select(as_list(array).values, steps)
     if pa.types.is_fixed_size_list(array.type):
-        kind = pa.list_(child.type, array.type.list_size)
-        return pa.Array.from_buffers(kind, len(array), [None], 0, children=[child])
+        list_type = pa.list_(child.type, array.type.list_size)
+        return pa.Array.from_buffers(list_type, len(array), [None], 0, children=[child])
     return list_array(np.asarray(as_list(array).offsets), child)
 
 

@@ -46,12 +46,12 @@ def dataset(table: pa.Table) -> Any:
 
 def _values(column: pa.ChunkedArray[Any]) -> NDArray[Any]:
     """Return the values of *column*; times and durations as datetime64 and timedelta64."""
-    values, kind = column_values(column), column.type
-    while pa.types.is_fixed_size_list(kind):
-        kind = kind.value_type
-    if pa.types.is_timestamp(kind):
+    values, item_type = column_values(column), column.type
+    while pa.types.is_fixed_size_list(item_type):
+        item_type = item_type.value_type
+    if pa.types.is_timestamp(item_type):
         return values.view("datetime64[ns]")
-    return values.view("timedelta64[ns]") if pa.types.is_duration(kind) else values
+    return values.view("timedelta64[ns]") if pa.types.is_duration(item_type) else values
 
 
 def _text(metadata: dict[bytes, bytes] | None, names: dict[str, str]) -> dict[str, str]:

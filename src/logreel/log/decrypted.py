@@ -20,8 +20,10 @@ def decrypted_notes(log: Log, allowed: bool = False) -> list[str]:
     """
     if not allowed and (error := refusal(log)) is not None:
         raise error
-    files = [one for one in log.parts if one.encryption]
-    return [f"{one.name} is encrypted ({one.encryption}), what was written from it is not" for one in files]
+    files = [part for part in log.parts if part.encryption]
+    return [
+        f"{part.name} is encrypted ({part.encryption}), what was written from it is not" for part in files
+    ]
 
 
 def refusal(log: Log, hint: str | None = None) -> UsageError | None:
@@ -29,11 +31,11 @@ def refusal(log: Log, hint: str | None = None) -> UsageError | None:
 
     hint  what to do about it; None: how to open it in Python, or the flag on the command line
     """
-    for one in log.parts:
-        if one.encryption and not one.options.get("decrypt"):
+    for part in log.parts:
+        if part.encryption and not part.options.get("decrypt"):
             return UsageError(
-                f"is encrypted ({one.encryption}), and what is written from it would not be",
-                path=one.name,
+                f"is encrypted ({part.encryption}), and what is written from it would not be",
+                path=part.name,
                 hint=hint or "pass logreel.open(path, decrypt=True) to allow that",
             )
     return None
@@ -41,6 +43,6 @@ def refusal(log: Log, hint: str | None = None) -> UsageError | None:
 
 def allow_decrypted(log: Log) -> Log:
     """Return *log*, with content of its encrypted files allowed to be written, also by other processes that open it."""
-    for one in (log, *log.parts):
-        one.options["decrypt"] = True
+    for part in (log, *log.parts):
+        part.options["decrypt"] = True
     return log

@@ -196,13 +196,15 @@ def _resumed(old: tuple[Source, MessageIndex], new: tuple[Source, MessageIndex])
         [n for n, rules in enumerate(index.rules) if not rules.is_synthetic] for index in (before, after)
     ]
     counts = [
-        sum(index.count(n) for n in some) for index, some in zip((before, after), channels, strict=True)
+        sum(index.count(n) for n in numbers) for index, numbers in zip((before, after), channels, strict=True)
     ]
     if not counts[0]:
         return BEGIN
     place = BEGIN
     for row in {0, min(counts) - 1} if counts[1] else ():
-        one, other = (_nth(index, some, row) for index, some in zip((before, after), channels, strict=True))
+        one, other = (
+            _nth(index, numbers, row) for index, numbers in zip((before, after), channels, strict=True)
+        )
         if one is None or other is None or one[:2] != other[:2]:
             return BEGIN
         place = max(place, other[2])

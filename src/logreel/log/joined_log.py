@@ -68,7 +68,7 @@ class JoinedChannel(Channel):
     def is_uniform(self) -> bool:
         """Whether all messages are uncompressed in their files and have the fixed size of the Layout."""
         size = self.layout.size
-        return all(one.is_uniform and one.layout.size == size for one in self.members)
+        return all(member.is_uniform and member.layout.size == size for member in self.members)
 
     def decode(self, data: memoryview, offset: int | None = None) -> dict[str, Any]:
         """Return the fields of one payload; see ``Channel.decode``."""
@@ -80,8 +80,8 @@ class JoinedChannel(Channel):
         """Return the channel of the file that *data* is a view of; the first one for other bytes."""
         at = np.frombuffer(data, np.uint8).ctypes.data if len(data) else 0
         for member in self.members:
-            whole = member.log.index.chunks[FILE]
-            if whole.ctypes.data <= at < whole.ctypes.data + len(whole):
+            file_bytes = member.log.index.chunks[FILE]
+            if file_bytes.ctypes.data <= at < file_bytes.ctypes.data + len(file_bytes):
                 return member
         return self.members[0]
 
@@ -93,15 +93,15 @@ class _Decoder:
         self._channel = channel
         names = (getattr(member.decoder, "logged", ()) for member in channel.members)
         #: Side columns that nothing else in the log contains, see ``SideColumnsDecoder``.
-        self.logged = tuple(dict.fromkeys(name for some in names for name in some))
+        self.logged = tuple(dict.fromkeys(name for names_of_member in names for name in names_of_member))
 
     def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
         """See ``PayloadDecoder``; a range of messages is in one file."""
         if not len(rows):
             member, here = self._channel.members[0], rows
         else:
-            (found,) = index.members(self._channel.number, rows) or ()
-            member, here = self._channel.members[found.number], np.asarray(found.rows)
+            (rows_in_part,) = index.members(self._channel.number, rows) or ()
+            member, here = self._channel.members[rows_in_part.number], np.asarray(rows_in_part.rows)
         if member.decoder is None:
             raise TypeError("the members of a joined channel are decoded in different ways")
         return member.decoder.decode_batch(member.log.index, layout, piece, here)
@@ -110,11 +110,11 @@ class _Decoder:
         """See ``PayloadDecoder``."""
         if row is None:
             return self._channel.members[0].decode(data)
-        (found,) = index.members(self._channel.number, np.array([row], np.int64)) or ()
-        member = self._channel.members[found.number]
+        (rows_in_part,) = index.members(self._channel.number, np.array([row], np.int64)) or ()
+        member = self._channel.members[rows_in_part.number]
         if member.decoder is None:
             raise TypeError("the members of a joined channel are decoded in different ways")
-        return member.decoder.decode_message(member.log.index, data, int(np.asarray(found.rows)[0]))
+        return member.decoder.decode_message(member.log.index, data, int(np.asarray(rows_in_part.rows)[0]))
 
 
 class JoinedLog(Log):
@@ -138,7 +138,7 @@ class JoinedLog(Log):
         super().__init__(first.source, first.format, scan, first.services)
         self.name, self.size = name_of(parts), sum(log.size for log in parts)
         self.given_types = {
-            topic: kind for log in reversed(self.parts) for topic, kind in log.given_types.items()
+            topic: type_name for log in reversed(self.parts) for topic, type_name in log.given_types.items()
         }
 
     @property
@@ -162,10 +162,10 @@ class JoinedLog(Log):
     @property
     def problems(self) -> tuple[Problem, ...]:
         """Problems of the files together, then those in each; ``Problem.file`` and the text name it."""
-        found = [*self.scan.problems, *self._between]
+        problems = [*self.scan.problems, *self._between]
         for log in self.parts:
-            found += [in_part(problem, log.name) for problem in log.problems]
-        return tuple(found)
+            problems += [in_part(problem, log.name) for problem in log.problems]
+        return tuple(problems)
 
     @cached_property
     def _between(self) -> list[Problem]:
@@ -197,8 +197,8 @@ class JoinedLog(Log):
         infos = [parts[members[0][0]].scan.channels for members in self.members]
         numbers = [parts[members[0][0]][members[0][1]].number for members in self.members]
         channels = [
-            replace(some[number], topic=info.topic, metadata=info.metadata)
-            for some, number, info in zip(infos, numbers, self.scan.channels, strict=True)
+            replace(part_infos[number], topic=info.topic, metadata=info.metadata)
+            for part_infos, number, info in zip(infos, numbers, self.scan.channels, strict=True)
         ]
         log = JoinedLog(
             parts, self.shifts, replace(self.scan, channels=channels), self.members, self._find_between
@@ -225,10 +225,10 @@ class JoinedLog(Log):
     @property
     def index(self) -> JoinedIndex:
         """The JoinedIndex: where the messages are in the files. Raises LogError if the log is closed."""
-        found = super().index
-        if not isinstance(found, JoinedIndex):
+        index = super().index
+        if not isinstance(index, JoinedIndex):
             raise TypeError("the index of several files is a JoinedIndex")
-        return found
+        return index
 
     def refresh(self) -> int:
         """Raise UsageError: only a log of one file grows."""
@@ -241,9 +241,9 @@ class JoinedLog(Log):
     def verify(self) -> tuple[Finding, ...]:
         """Read all files and return what opening them does not check; each text names its file."""
         return tuple(
-            replace(one, text=f"{log.name}: {one.text}", offset=None)
+            replace(finding, text=f"{log.name}: {finding.text}", offset=None)
             for log in self.parts
-            for one in log.verify()
+            for finding in log.verify()
         )
 
     def close(self) -> None:
@@ -305,27 +305,32 @@ def scan_of(
         return None if offset is None else offset - shifts[reference]
 
     def metadata() -> dict[str, Any]:
-        found = {name: value for log in reversed(parts) for name, value in log.metadata.items()}
-        return {**found, JOINED: "; ".join(notes)} if notes else found
+        values = {name: value for log in reversed(parts) for name, value in log.metadata.items()}
+        return {**values, JOINED: "; ".join(notes)} if notes else values
 
     def attachments() -> list[Attachment]:
-        found: dict[str, Attachment] = {}
+        by_name: dict[str, Attachment] = {}
         for log, by in moved:
-            for name, one in log.attachments.items():
-                found.setdefault(name, one if one.time is None else replace(one, time=one.time + by))
-        return list(found.values())
+            for name, attachment in log.attachments.items():
+                by_name.setdefault(
+                    name,
+                    attachment if attachment.time is None else replace(attachment, time=attachment.time + by),
+                )
+        return list(by_name.values())
 
     def parameters() -> list[Parameter]:
-        found: dict[str, Parameter] = {}
+        by_name: dict[str, Parameter] = {}
         for log, by in moved:
-            for name, one in log.parameters.items():
-                before = found.get(name, replace(one, changes=()))
+            for name, parameter in log.parameters.items():
+                before = by_name.get(name, replace(parameter, changes=()))
                 changes = [
                     *before.changes,
-                    *(Change(change.time + by, change.value) for change in one.changes),
+                    *(Change(change.time + by, change.value) for change in parameter.changes),
                 ]
-                found[name] = replace(before, changes=tuple(sorted(changes, key=lambda change: change.time)))
-        return list(found.values())
+                by_name[name] = replace(
+                    before, changes=tuple(sorted(changes, key=lambda change: change.time))
+                )
+        return list(by_name.values())
 
     def text() -> list[TextLine]:
         lines = [replace(line, time=line.time + by) for log, by in moved for line in log.text]
@@ -392,9 +397,9 @@ def clock_shift(log: Log, first: Log | None, align: str | None) -> int:
     if align == "start" and first is not None:
         return (first.start or 0) - (log.start if log.start is not None else first.start or 0)
     if align == "utc":
-        for one in (log, first):
-            if one is not None and utc_shift(one) is None:
-                raise UsageError("does not tell how its clock relates to UTC", path=one.name)
+        for timed in (log, first):
+            if timed is not None and utc_shift(timed) is None:
+                raise UsageError("does not tell how its clock relates to UTC", path=timed.name)
         return (utc_shift(log) or 0) - ((utc_shift(first) or 0) if first is not None else 0)
     return duration_ns(align)
 
@@ -405,13 +410,13 @@ HEADERS, CONNECTION = "headers", "connection"
 
 def joined_metadata(metadata: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the metadata of a channel that is joined from several: that of the first, with the headers of all."""
-    if len(metadata) == 1 or not any(HEADERS in one for one in metadata):
+    if len(metadata) == 1 or not any(HEADERS in values for values in metadata):
         return metadata[0]
-    headers = [header for one in metadata for header in one.get(HEADERS, ())]
+    headers = [header for values in metadata for header in values.get(HEADERS, ())]
     return {**metadata[0], HEADERS: [h for i, h in enumerate(headers) if h not in headers[:i]]}
 
 
 def header_map(metadata: Mapping[str, Any], joined: Mapping[str, Any]) -> I64 | None:
     """Return the index in the joined headers of each header of a channel; None if they stay the same."""
     own, every = list(metadata.get(HEADERS, ())), list(joined.get(HEADERS, ()))
-    return None if own == every[: len(own)] else np.array([every.index(one) for one in own], np.int64)
+    return None if own == every[: len(own)] else np.array([every.index(header) for header in own], np.int64)

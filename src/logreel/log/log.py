@@ -250,8 +250,8 @@ class Channel:
     def _messages_at(self, rows: I64) -> list[Message]:
         """Return the messages with these row numbers, which ascend or descend."""
         down = len(rows) > 1 and rows[0] > rows[-1]
-        found = self.log.index.select_rows({self.number: rows[::-1] if down else rows})
-        messages = list(self.log.messages_of({self.number: self}, found))
+        batches = self.log.index.select_rows({self.number: rows[::-1] if down else rows})
+        messages = list(self.log.messages_of({self.number: self}, batches))
         return messages[::-1] if down else messages
 
     def __iter__(self) -> Iterator[Message]:
@@ -262,8 +262,8 @@ class Channel:
     def __reversed__(self) -> Iterator[Message]:
         """Yield the messages from the last one in the file to the first."""
         index = self.log.index
-        pieces = index.select_batches([self.number], order="file", reverse=True)
-        return self.log.messages_of({self.number: self}, pieces)
+        batches = index.select_batches([self.number], order="file", reverse=True)
+        return self.log.messages_of({self.number: self}, batches)
 
     def __contains__(self, item: object) -> bool:
         """Return whether *item* is the path of a field, or else whether it equals one of the messages."""
@@ -632,8 +632,8 @@ class Log(GrowingLog, Mapping[str, Channel]):
     @checked_property
     def segments(self) -> tuple[Segment, ...]:
         """The logs that the file contains, in file order: nearly always exactly one; see ``segment``."""
-        found = tuple(self.scan.segments())
-        return found or (Segment(1, 0, self.start, self.end, self.message_count),)
+        segments = tuple(self.scan.segments())
+        return segments or (Segment(1, 0, self.start, self.end, self.message_count),)
 
     def segment(self, number: int) -> Log:
         """Return one of the logs that the file contains, with its own channels, start and end.

@@ -36,12 +36,12 @@ def too_long(program: Program, piece: PayloadRange, rows: I64) -> I64:
     rows     messages with bytes after their content
     """
     start, end = piece.offset[rows], piece.offset[rows] + piece.size[rows]
-    zeros, found = np.ones(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
+    zeros, fits = np.ones(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
     counts = np.zeros(len(program.columns), np.int64)
     for size in range(1, PADDING + 1):
         last = np.maximum(end - size, start)
         zeros &= (last == end - size) & (piece.data[last] == 0)
         status: NDArray[np.uint8] = np.zeros(len(rows), np.uint8)
         kernel.count(piece.data, start, last, program.ops, counts, status)
-        found |= zeros & (status == 0)
-    return rows[~found]
+        fits |= zeros & (status == 0)
+    return rows[~fits]

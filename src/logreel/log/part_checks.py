@@ -53,8 +53,8 @@ _INSTANCE = re.compile(r"\[\d+\]$")
 
 def natural_key(name: str) -> tuple[object, ...]:
     """Return a sort key by which ``part_2`` comes before ``part_10``."""
-    pieces = _NUMBER.split(name)
-    return tuple((int(text), text) if i % 2 else text.casefold() for i, text in enumerate(pieces))
+    parts = _NUMBER.split(name)
+    return tuple((int(text), text) if i % 2 else text.casefold() for i, text in enumerate(parts))
 
 
 def shape_of(name: str) -> str:
@@ -70,8 +70,8 @@ def numbers(names: Sequence[str]) -> list[int] | None:
     bases = [os.path.splitext(os.path.basename(name))[0] for name in names]
     if len({shape_of(base) for base in bases}) != 1 or not _NUMBER.search(bases[0]):
         return None
-    found = [int(_NUMBER.findall(base)[-1]) for base in bases]
-    return found if len(set(found)) == len(found) else None
+    part_numbers = [int(_NUMBER.findall(base)[-1]) for base in bases]
+    return part_numbers if len(set(part_numbers)) == len(part_numbers) else None
 
 
 def is_sequence(numbered: Sequence[int]) -> bool:
@@ -95,10 +95,10 @@ def duplicates(logs: Sequence[Log]) -> Iterator[tuple[int, int]]:
             same.append(n)
 
 
-def _is_same(one: Buffer, two: Buffer) -> bool:
+def _is_same(first: Buffer, second: Buffer) -> bool:
     """Return whether two buffers of equal size have the same bytes; files that differ mostly do at their end."""
-    cuts = range(0, len(one), STEP)
-    return all(np.array_equal(one[at : at + STEP], two[at : at + STEP]) for at in reversed(cuts))
+    cuts = range(0, len(first), STEP)
+    return all(np.array_equal(first[at : at + STEP], second[at : at + STEP]) for at in reversed(cuts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +124,12 @@ class RecordingFacts:
     @classmethod
     def of(cls, log: Log, identity: Collection[str]) -> RecordingFacts:
         """Return the facts of an open log; *identity* as in its Format."""
-        found: dict[str, set[Hashable]] = {}
+        keys_by_topic: dict[str, set[Hashable]] = {}
         for ch in log.channels.values():
             if not ch.reserved and len(ch):
                 # Definitions may differ in comments.
                 key = ch.metadata.get("md5sum") or ch.schema
-                found.setdefault(_INSTANCE.sub("", ch.topic), set()).add(key)
+                keys_by_topic.setdefault(_INSTANCE.sub("", ch.topic), set()).add(key)
         return cls(
             log.name,
             log.epoch,
@@ -137,7 +137,7 @@ class RecordingFacts:
             log.end,
             utc_shift(log),
             dict(_identity(log.metadata, identity)),
-            {topic: frozenset(keys) for topic, keys in found.items()},
+            {topic: frozenset(keys) for topic, keys in keys_by_topic.items()},
             log,
         )
 
@@ -161,12 +161,12 @@ def differences(logs: Sequence[RecordingFacts], aligned: bool = False) -> Iterat
     aligned  True: their clocks differ by intention
     """
     clocks = () if aligned else clock_differences(logs)
-    for code, found in (
+    for code, texts in (
         ("part-identity", _different_identity(logs)),
         ("part-clock", clocks),
         ("part-definition", _different_definitions(logs)),
     ):
-        yield from ((code, text) for text in itertools.islice(found, 1))
+        yield from ((code, text) for text in itertools.islice(texts, 1))
 
 
 def clock_differences(logs: Sequence[RecordingFacts]) -> Iterator[str]:
@@ -221,7 +221,7 @@ def _restarted_clocks(logs: Sequence[RecordingFacts]) -> Iterator[str]:
                 f"the clocks of {before.name} and {log.name} began anew: both have {topics[0]!r} "
                 f"in the same {duration_text(common)} after {since}"
             )
-        latest = max(latest, span, key=lambda one: one[1])
+        latest = max(latest, span, key=lambda bounds: bounds[1])
 
 
 def _repeats(before: RecordingFacts, log: RecordingFacts, topic: str, start: int) -> bool:
@@ -289,10 +289,10 @@ def _missing(logs: Sequence[Log], shifts: Sequence[int]) -> Iterator[Problem]:
         named = ", ".join(map(str, gone[:NAMED])) + (
             f" and {len(gone) - NAMED} more" if len(gone) > NAMED else ""
         )
-        many = (
+        missing = (
             f"files with the numbers {named} are" if len(gone) > 1 else f"a file with the number {named} is"
         )
-        yield _problem("missing-part", f"{many} missing between {logs[0].name} and {logs[-1].name}")
+        yield _problem("missing-part", f"{missing} missing between {logs[0].name} and {logs[-1].name}")
     for (a, log, by), (b, other, more) in pairwise(zip(numbered, logs, shifts, strict=True)):
         later = (other.start or 0) + more - (log.start or 0) - by
         if b < a and not _is_slight(later, log, other):

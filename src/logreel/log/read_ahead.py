@@ -90,9 +90,9 @@ class ReadAhead:
         with self._lock:
             follows = 0 < want.channel - self._last <= GAP
             self._last, self._in_a_row = want.channel, self._in_a_row + 1 if follows else 0
-            found = self._ready.pop(want.channel, None)
-            if found is not None and found[0] == want:
-                return found[1]
+            ready = self._ready.pop(want.channel, None)
+            if ready is not None and ready[0] == want:
+                return ready[1]
             if not follows:
                 self._ready.clear()
             sequential = self._in_a_row >= SEQUENTIAL and not self._ready

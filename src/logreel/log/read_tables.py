@@ -28,19 +28,19 @@ MESSAGE = 500
 def tables(channels: Sequence[TableChannel]) -> dict[str, pa.Table]:
     """Return whole channels as tables by topic; those of fixed size are filled in one pass over the log."""
     readers = [TableReader(ch) for ch in channels]
-    together = [one for one in readers if one.is_gathered]
-    got = gather(channels[0].log.index, [one.want() for one in together]) if together else []
-    found = {
-        one.ch.topic: one.from_columns(columns, one.moved(columns.time))
-        for one, columns in zip(together, got, strict=True)
+    together = [reader for reader in readers if reader.is_gathered]
+    got = gather(channels[0].log.index, [reader.want() for reader in together]) if together else []
+    tables_by_topic = {
+        reader.ch.topic: reader.from_columns(columns, reader.moved(columns.time))
+        for reader, columns in zip(together, got, strict=True)
         if columns.time is not None
     }
-    rest = [one for one in readers if one.ch.topic not in found]
-    found.update(_tables_of_members([one for one in rest if one.ch.members]))
-    found.update(_read_in_parallel([one for one in rest if not one.ch.members]))
+    rest = [reader for reader in readers if reader.ch.topic not in tables_by_topic]
+    tables_by_topic.update(_tables_of_members([reader for reader in rest if reader.ch.members]))
+    tables_by_topic.update(_read_in_parallel([reader for reader in rest if not reader.ch.members]))
     if channels:
         channels[0].log.index.chunks.check()
-    return {ch.topic: found[ch.topic] for ch in channels}
+    return {ch.topic: tables_by_topic[ch.topic] for ch in channels}
 
 
 def _tables_of_members(readers: Sequence[TableReader]) -> dict[str, pa.Table]:
@@ -49,9 +49,13 @@ def _tables_of_members(readers: Sequence[TableReader]) -> dict[str, pa.Table]:
     for member in (one for reader in readers for one in reader.ch.members):
         if len(member):
             logs.setdefault(id(member.log), []).append(member)
-    found = {(key, topic): table for key, some in logs.items() for topic, table in tables(some).items()}
+    member_tables = {
+        (key, topic): table for key, some in logs.items() for topic, table in tables(some).items()
+    }
     return {
-        one.ch.topic: one.join([found.get((id(member.log), member.topic)) for member in one.ch.members])
+        one.ch.topic: one.join(
+            [member_tables.get((id(member.log), member.topic)) for member in one.ch.members]
+        )
         for one in readers
     }
 
@@ -81,22 +85,26 @@ def _read_in_parallel(readers: Sequence[TableReader]) -> dict[str, pa.Table]:
 
 def _work(readers: Sequence[TableReader]) -> Sequence[Work]:
     """Return functions that each give tables of channels: whole ones, or parts of all in the order of the file."""
-    packed = [one for one in readers if _is_packed(one)]
-    costs = {one.ch.number: _cost(one) for one in readers if one not in packed}
+    packed = [reader for reader in readers if _is_packed(reader)]
+    costs = {reader.ch.number: _cost(reader) for reader in readers if reader not in packed}
     # The longest first, so that no thread ends long after the others.
-    whole = sorted(
-        (one for one in readers if one not in packed), key=lambda one: costs[one.ch.number], reverse=True
+    unpacked = sorted(
+        (reader for reader in readers if reader not in packed),
+        key=lambda reader: costs[reader.ch.number],
+        reverse=True,
     )
     most = sum(costs.values()) // 2
-    each: list[Work] = [partial(_whole_channel, one) for one in whole]
+    each: list[Work] = [partial(_whole_channel, reader) for reader in unpacked]
     each = [
-        work if costs[one.ch.number] > most else partial(alone, work)
-        for one, work in zip(whole, each, strict=True)
+        work if costs[reader.ch.number] > most else partial(alone, work)
+        for reader, work in zip(unpacked, each, strict=True)
     ]
     if not packed:
         return each
     index = packed[0].ch.log.index
-    counts = np.array([last - first for first, last in (index.table.run(one.ch.number) for one in packed)])
+    counts = np.array(
+        [last - first for first, last in (index.table.run(reader.ch.number) for reader in packed)]
+    )
     ends = np.concatenate([np.zeros((len(packed), 1), np.int64), np.cumsum(counts, axis=1)], axis=1)
     return [
         *each,

@@ -36,7 +36,8 @@ class Brief:
     __slots__ = ()
 
     def __repr__(self) -> str:
-        shown = (f"{one.name}={_short(getattr(self, one.name))}" for one in fields(self) if one.repr)  # type: ignore[arg-type]
+        members = fields(self)  # type: ignore[arg-type]
+        shown = (f"{member.name}={_short(getattr(self, member.name))}" for member in members if member.repr)
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
@@ -115,23 +116,23 @@ class Facts(Mapping[str, tuple[str, ...]]):
 
     @cached_property
     def _texts(self) -> Mapping[str, dict[str, None]]:
-        found: dict[str, dict[str, None]] = {key: {} for key in (TOPIC, TYPE, ENCODING, UNITS)}
-        found[TOPIC][self._topic] = None
+        texts: dict[str, dict[str, None]] = {key: {} for key in (TOPIC, TYPE, ENCODING, UNITS)}
+        texts[TOPIC][self._topic] = None
         if self._schema is not None:
-            found[TYPE][self._schema.name] = found[ENCODING][self._schema.encoding] = None
+            texts[TYPE][self._schema.name] = texts[ENCODING][self._schema.encoding] = None
         for path, value in _entries(self._metadata, ()):
             text = _text(value)
             for key in (".".join(path), path[-1], path[-1].rpartition(":")[2]):
                 if key:
-                    found.setdefault(ALIASES.get(key, key), {})[text] = None
+                    texts.setdefault(ALIASES.get(key, key), {})[text] = None
         if self._lenses is not None:
-            found.setdefault(LENS, {})
-        return found
+            texts.setdefault(LENS, {})
+        return texts
 
     @cached_property
     def _with_lenses(self) -> tuple[str, ...]:
-        found = () if self._lenses is None else self._lenses(self._channel)
-        return tuple({**self._texts[LENS], **dict.fromkeys(found)})
+        lenses = () if self._lenses is None else self._lenses(self._channel)
+        return tuple({**self._texts[LENS], **dict.fromkeys(lenses)})
 
     @cached_property
     def _with_units(self) -> tuple[str, ...]:
@@ -152,7 +153,7 @@ class Facts(Mapping[str, tuple[str, ...]]):
 
 def units_of(layout: Layout) -> list[str]:
     """Return the units of all fields of *layout*, without repeats, in the order of the fields."""
-    found: dict[str, None] = {}
+    units: dict[str, None] = {}
     # Trees may share parts: each node is visited once.
     seen: set[int] = set()
     nodes: list[Node] = [layout.root]
@@ -162,11 +163,11 @@ def units_of(layout: Layout) -> list[str]:
             continue
         seen.add(id(node))
         if isinstance(node, Struct):
-            found |= {field.unit: None for field in node.fields if field.unit}
+            units |= {field.unit: None for field in node.fields if field.unit}
             nodes += [field.node for field in reversed(node.fields)]
         elif isinstance(node, (FixedArray, Sequence)):
             nodes.append(node.item)
-    return list(found)
+    return list(units)
 
 
 def is_marked_latched(ch: Any) -> bool:
@@ -288,10 +289,10 @@ def decoded(layout: Layout, rows: list[dict[str, Any]], bad: list[tuple[int, str
 
     arrays = []
     for f in layout.record.visible():
-        kind = arrow_field(f).type
-        found = pa.array([row[f.name] for row in rows], kind, from_pandas=False)
+        arrow_type = arrow_field(f).type
+        values = pa.array([row[f.name] for row in rows], arrow_type, from_pandas=False)
         # A projection may want only a part of a struct.
-        arrays.append(found)
+        arrays.append(values)
     kept = np.setdiff1d(np.arange(n), [i for i, _ in bad]) if bad else None
     return Decoded(arrays, kept, bad, np.zeros(0, np.int64), None)
 
@@ -397,7 +398,9 @@ class Parameter(Brief):
     @property
     def default(self) -> float | int | str | None:
         """The default of the system, or else of the set-up; None if the log does not contain one."""
-        return next((self.defaults[kind] for kind in ("system", "setup") if kind in self.defaults), None)
+        return next(
+            (self.defaults[source] for source in ("system", "setup") if source in self.defaults), None
+        )
 
 
 def is_same_value(a: object, b: object) -> bool:

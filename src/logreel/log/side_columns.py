@@ -119,8 +119,8 @@ class SideColumnsDecoder:
         """See PayloadDecoder; without *row* the side columns are unknown and left out."""
         import numpy as np
 
-        found = self.body.decode_message(index, data, row)
+        body_fields = self.body.decode_message(index, data, row)
         if row is None:
-            return found
+            return body_fields
         values = self._values(index, np.array([row], np.int64))
-        return {name: value[0].item() for name, value in zip(self._names, values, strict=True)} | found
+        return {name: value[0].item() for name, value in zip(self._names, values, strict=True)} | body_fields

@@ -82,8 +82,8 @@ SPREAD = b"spread evenly from the message that the record is in to the next one;
 def stored_time(ch: TableChannel) -> FieldAt | None:
     """Return the field of messages of *ch* that holds their times; None if times are stored elsewhere or computed."""
     if ch.members:
-        found = [stored_time(member) for member in ch.members]
-        return found[0] if found.count(found[0]) == len(found) else None
+        time_fields = [stored_time(member) for member in ch.members]
+        return time_fields[0] if time_fields.count(time_fields[0]) == len(time_fields) else None
     return ch.log.index.rules[ch.number].time_field
 
 
@@ -98,13 +98,13 @@ def own_paths(ch: TableChannel, fields: str | Iterable[str] | None) -> list[str]
     """
     if fields is None:
         return None
-    label, found = ch.time_label, []
+    label, paths = ch.time_label, []
     for name in listed(fields):
         if label is not None and (name == label or name.startswith((f"{label}.", f"{label}["))):
-            found.append(TIME + name[len(label) :])
+            paths.append(TIME + name[len(label) :])
         elif name != TIME or label is not None:
-            found.append(name)
-    return list(dict.fromkeys(found))
+            paths.append(name)
+    return list(dict.fromkeys(paths))
 
 
 def time_label(layout: Layout) -> str | None:
@@ -128,10 +128,10 @@ def numpy_columns(
     rows = slice(0, len(ch)) if rows is None else rows
     names = list(dict.fromkeys(paths))
     fields = [name for name in names if name != TIME]
-    found = dict(
+    columns = dict(
         zip(fields, _arrays(ch, [(own_paths(ch, name) or [name])[0] for name in fields], rows), strict=True)
     )
-    return {name: _record_times(ch, rows) if name == TIME else found[name] for name in names}
+    return {name: _record_times(ch, rows) if name == TIME else columns[name] for name in names}
 
 
 def _arrays(ch: TableChannel, paths: list[str], rows: Rows) -> list[NDArray[Any]]:
@@ -144,8 +144,8 @@ def _arrays(ch: TableChannel, paths: list[str], rows: Rows) -> list[NDArray[Any]
 
     leaves = tuple(ch.layout.find(path) for path in paths)
     want, index = Want(ch.number, leaves), ch.log.index
-    whole = isinstance(rows, slice) and rows == slice(0, len(ch))
-    if whole and index.rules[ch.number].synthetic is None:
+    is_all = isinstance(rows, slice) and rows == slice(0, len(ch))
+    if is_all and index.rules[ch.number].synthetic is None:
         (got,) = gather(index, [want])
     else:
         got = gather_rows(index, want, rows)
@@ -156,10 +156,10 @@ def _arrays(ch: TableChannel, paths: list[str], rows: Rows) -> list[NDArray[Any]
 def _record_times(ch: TableChannel, rows: Rows) -> I64:
     """Return int64[n]: time of each row in ns; a row is a record if messages contain many."""
     try:
-        many = isinstance(ch.layout.root, Records)
+        has_records = isinstance(ch.layout.root, Records)
     except DefinitionError:
-        many = False
-    if not many:
+        has_records = False
+    if not has_records:
         return ch.log.index.times_of(ch.number, rows)
     # The number of records in each message is only known by decoding a field.
     column = TableReader(ch, ch.layout.paths()[:1]).read(rows).column(0)
@@ -201,14 +201,14 @@ def _masked(array: pa.Array[Any]) -> NDArray[Any]:
     """Return the values of *array*; as a masked array where it has nulls and its type has no NaN."""
     import pyarrow as pa
 
-    kind = array.type
+    arrow_type = array.type
     if not array.null_count or not (
-        pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)
+        pa.types.is_integer(arrow_type) or pa.types.is_boolean(arrow_type) or pa.types.is_temporal(arrow_type)
     ):
         return as_numpy(array)
-    plain = array.cast(pa.int64()) if pa.types.is_temporal(kind) else array
+    plain = array.cast(pa.int64()) if pa.types.is_temporal(arrow_type) else array
     absent = as_numpy(array.is_null())
-    filled = as_numpy(plain.fill_null(False if pa.types.is_boolean(kind) else 0))
+    filled = as_numpy(plain.fill_null(False if pa.types.is_boolean(arrow_type) else 0))
     return np.ma.MaskedArray(filled, mask=absent)
 
 
@@ -220,17 +220,17 @@ def as_numpy(array: pa.Array[Any]) -> NDArray[Any]:
     """
     import pyarrow as pa
 
-    kind = array.type
-    if pa.types.is_boolean(kind) and array.null_count == 0:
+    arrow_type = array.type
+    if pa.types.is_boolean(arrow_type) and array.null_count == 0:
         return as_numpy(array.cast(pa.uint8())).view(np.bool_)
-    if pa.types.is_integer(kind) or pa.types.is_float32(kind) or pa.types.is_float64(kind):
+    if pa.types.is_integer(arrow_type) or pa.types.is_float32(arrow_type) or pa.types.is_float64(arrow_type):
         if array.null_count:
-            wide = array if pa.types.is_floating(kind) else array.cast(pa.float64(), safe=False)
+            wide = array if pa.types.is_floating(arrow_type) else array.cast(pa.float64(), safe=False)
             array = wide.fill_null(pa.scalar(float("nan"), wide.type))
         number = np.dtype(array.type.to_pandas_dtype())
-    elif array.null_count == 0 and pa.types.is_float16(kind):
+    elif array.null_count == 0 and pa.types.is_float16(arrow_type):
         number = np.dtype(np.float16)
-    elif array.null_count == 0 and pa.types.is_temporal(kind):
+    elif array.null_count == 0 and pa.types.is_temporal(arrow_type):
         number = np.dtype(np.int64)
     else:
         other: NDArray[Any] = array.to_numpy(zero_copy_only=False)
@@ -271,8 +271,8 @@ def arrow_stream(ch: TableChannel, requested_schema: object | None) -> object:
     """Return the table of *ch* as an Arrow stream (a PyCapsule), decoded while it is read."""
     import pyarrow as pa
 
-    pieces = batches(ch, STREAM_ROWS, None, None, None, PLAIN, STREAM_BYTES)
-    reader = pa.RecordBatchReader.from_batches(empty_table(ch).schema, pieces)
+    record_batches = batches(ch, STREAM_ROWS, None, None, None, PLAIN, STREAM_BYTES)
+    reader = pa.RecordBatchReader.from_batches(empty_table(ch).schema, record_batches)
     capsule: object = reader.__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
     return capsule
 
@@ -313,10 +313,10 @@ class TableReader:
         if not ch.is_uniform:
             return self._read_variable(rows)
         index = ch.log.index
-        whole = isinstance(rows, slice) and rows.indices(len(ch)) == (0, len(ch), 1)
+        is_all = isinstance(rows, slice) and rows.indices(len(ch)) == (0, len(ch), 1)
         if not self._keep:
             got = gather_rows(index, self.want(), rows)
-        elif whole and stored_time(ch) is not None:
+        elif is_all and stored_time(ch) is not None:
             got = ch.log.gather(self.want())
         else:
             got = gather_rows(index, Want(ch.number, self.projection.part.leaves), rows)
@@ -324,17 +324,17 @@ class TableReader:
 
     def _read_members(self, rows: Rows) -> pa.Table:
         """Return messages of a channel that is joined from several files."""
-        found: list[pa.Table | None] = [None] * len(self.ch.members)
+        tables: list[pa.Table | None] = [None] * len(self.ch.members)
         for m in self.ch.log.index.members(self.ch.number, rows) or ():
-            found[m.number] = self._readers_of_members[m.number].read(m.rows)
-        return self.join(found)
+            tables[m.number] = self._readers_of_members[m.number].read(m.rows)
+        return self.join(tables)
 
-    def join(self, found: Sequence[pa.Table | None]) -> pa.Table:
+    def join(self, tables: Sequence[pa.Table | None]) -> pa.Table:
         """Return the tables of members, made with times of their own clocks, as one; None: nothing is in a member."""
         import pyarrow as pa
 
         ch, parts = self.ch, []
-        for got, shift in zip(found, ch.shifts, strict=True):
+        for got, shift in zip(tables, ch.shifts, strict=True):
             if got is None or not len(got):
                 continue
             times = got.column(0)
@@ -369,26 +369,26 @@ class TableReader:
 
     @cached_property
     def _readers_of_members(self) -> list[TableReader]:
-        shape, found = replace(self.shape, utc=False), []
+        shape, readers = replace(self.shape, utc=False), []
         for member, gaps in zip(self.ch.members, self._gaps_of_members(), strict=True):
             try:
-                found.append(TableReader(member, self._fields, shape, gaps, self._keep))
+                readers.append(TableReader(member, self._fields, shape, gaps, self._keep))
             except NotFoundError:
                 # Definitions of the member lack some of the fields.
                 own = [path for path in self._fields or () if _has_path(member.layout, path)]
-                found.append(TableReader(member, own, shape, gaps, self._keep))
-        return found
+                readers.append(TableReader(member, own, shape, gaps, self._keep))
+        return readers
 
     def _gaps_of_members(self) -> list[I64 | None]:
         """Return the ns to the next message of the channel for the messages of each member; None if not needed."""
         ch = self.ch
-        found: list[I64 | None] = [None] * len(ch.members)
+        gaps_of_members: list[I64 | None] = [None] * len(ch.members)
         if self.shape.interpolate:
             for m in ch.log.index.members(ch.number, slice(0, len(ch))) or ():
                 gaps = np.zeros(len(ch.members[m.number]), np.int64)
                 gaps[m.rows] = self._gaps[m.at]
-                found[m.number] = gaps
-        return found
+                gaps_of_members[m.number] = gaps
+        return gaps_of_members
 
     @cached_property
     def _gaps(self) -> I64:
@@ -401,7 +401,7 @@ class TableReader:
         ch = self.ch
         if not ch.is_uniform or stored_time(ch) is None:
             return False
-        return all(one.layout is ch.layout or one.layout == ch.layout for one in ch.members)
+        return all(member.layout is ch.layout or member.layout == ch.layout for member in ch.members)
 
     def moved(self, times: I64) -> I64:
         """Return gathered times of all messages in the clock of the channel."""
@@ -441,8 +441,8 @@ class TableReader:
     def _read_variable(self, rows: Rows) -> pa.Table:
         import pyarrow as pa
 
-        if (found := self._read_all(rows)) is not None:
-            return found
+        if (table := self._read_all(rows)) is not None:
+            return table
         ch = self.ch
         done, parts = 0, []
         for piece in payload_ranges(ch.log.index, ch.number, rows):
@@ -460,14 +460,14 @@ class TableReader:
 
         ch, shape = self.ch, self.shape
         decode_all = getattr(ch.decoder, "decode_all", None)
-        whole = isinstance(rows, slice) and rows == slice(0, len(ch))
-        if decode_all is None or shape.interpolate or not whole:
+        is_all = isinstance(rows, slice) and rows == slice(0, len(ch))
+        if decode_all is None or shape.interpolate or not is_all:
             return None
-        found = decode_all(ch.log.index, ch.number, self.projection.part, shape.explode)
-        if found is None:
+        decoded = decode_all(ch.log.index, ch.number, self.projection.part, shape.explode)
+        if decoded is None:
             return None
-        got = select_decoded(self.projection, found[0], shape.explode)
-        return self._table(got.times(found[1]), got.arrays)
+        got = select_decoded(self.projection, decoded[0], shape.explode)
+        return self._table(got.times(decoded[1]), got.arrays)
 
     def _decode(self, piece: PayloadRange, numbers: I64) -> Decoded:
         from logreel.layout.arrow import decode_variable, select_decoded
@@ -555,11 +555,11 @@ class TableReader:
         while lo < stop:
             # Slices of row numbers end with the array; a slice of the channel must be limited.
             hi = min(lo + count, picked.stop) if isinstance(picked, slice) else lo + count
-            found = self.read(slice(lo, hi) if isinstance(picked, slice) else picked[lo:hi])
+            table = self.read(slice(lo, hi) if isinstance(picked, slice) else picked[lo:hi])
             if size is not None:
                 # Batches grow gradually: callers that need only the first rows do not wait for thousands.
-                count = max(1, min(rows, count * size // max(1, found.nbytes), count * GROWTH))
-            yield from found.combine_chunks().to_batches()
+                count = max(1, min(rows, count * size // max(1, table.nbytes), count * GROWTH))
+            yield from table.combine_chunks().to_batches()
             lo = hi
 
     def _known_bytes(self) -> float:
@@ -666,14 +666,14 @@ def flattened(rows: Any, values: int = 0) -> Any:
     )
 
 
-def width_of(kind: pa.DataType) -> int:
-    """Return the number of columns that a value of *kind* has if structs and arrays of fixed size are split."""
+def width_of(arrow_type: pa.DataType) -> int:
+    """Return the number of columns that a value of *arrow_type* has if structs and arrays of fixed size are split."""
     import pyarrow as pa
 
-    if pa.types.is_struct(kind):
-        return sum(width_of(kind.field(i).type) for i in range(kind.num_fields))
-    if pa.types.is_fixed_size_list(kind):
-        return int(kind.list_size) * width_of(kind.value_type)
+    if pa.types.is_struct(arrow_type):
+        return sum(width_of(arrow_type.field(i).type) for i in range(arrow_type.num_fields))
+    if pa.types.is_fixed_size_list(arrow_type):
+        return int(arrow_type.list_size) * width_of(arrow_type.value_type)
     return 1
 
 

@@ -146,8 +146,8 @@ class LogCopier:
             self.writer.parameter(name, value, None)
 
     def _import_attachment(self, log: Log, name: str) -> None:
-        one = log.attachments[name]
-        self.writer.attachment(name, one.read(), one.media_type)
+        attachment = log.attachments[name]
+        self.writer.attachment(name, attachment.read(), attachment.media_type)
 
     # ------------------------------------------------------------------------------------------ messages
 
@@ -261,6 +261,6 @@ def write_ranges(write: Write, data: Buffer, start: I64, end: I64) -> None:
         _in_steps(write, data[a:b])
 
 
-def _in_steps(write: Write, piece: Buffer) -> None:
-    for at in range(0, len(piece), STEP):
-        write(memoryview(piece[at : at + STEP]))  # type: ignore[arg-type]
+def _in_steps(write: Write, data: Buffer) -> None:
+    for at in range(0, len(data), STEP):
+        write(memoryview(data[at : at + STEP]))  # type: ignore[arg-type]

@@ -51,7 +51,7 @@ class OriginalLog:
         }
         first, messages = _extent(log)
         small = {name: log.attachments[name] for name in small_attachments(log)}
-        attachments = {name: (one.media_type, one.read()) for name, one in small.items()}
+        attachments = {name: (attachment.media_type, attachment.read()) for name, attachment in small.items()}
         return cls(log.format, log.epoch, log.utc_offset, log.start, first, messages, metadata, attachments)
 
     def is_all_of(self, log: Log) -> bool:
@@ -103,7 +103,7 @@ class OriginalLog:
 
 def small_attachments(log: Log) -> list[str]:
     """Return the names of the first attachments of *log* that are together small enough to be kept with a channel."""
-    sizes = itertools.accumulate(one.size for one in log.attachments.values())
+    sizes = itertools.accumulate(attachment.size for attachment in log.attachments.values())
     return [name for name, total in zip(log.attachments, sizes, strict=True) if total <= MOST_ATTACHED]
 
 
@@ -163,19 +163,19 @@ def original_of(ch: Channel) -> Original | None:
 
 def _read(text: Any) -> Original | None:
     try:
-        found = json.loads(text, object_hook=_bytes_again) if isinstance(text, str) else None
+        content = json.loads(text, object_hook=_bytes_again) if isinstance(text, str) else None
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         return None
-    words = [found.get(name) for name in ("format", "topic", "type", "encoding")]
-    metadata, definition = found.get("metadata"), found.get("definition", "")
+    words = [content.get(name) for name in ("format", "topic", "type", "encoding")]
+    metadata, definition = content.get("metadata"), content.get("definition", "")
     if not all(isinstance(word, str) for word in (*words, definition)) or not isinstance(metadata, dict):
         return None
     data = b""
-    if isinstance(found.get("data"), str):
+    if isinstance(content.get("data"), str):
         try:
-            data = base64.b64decode(found["data"], validate=True)
+            data = base64.b64decode(content["data"], validate=True)
         except ValueError:
             return None
     fmt, topic, name, encoding = (str(word) for word in words)
@@ -184,8 +184,8 @@ def _read(text: Any) -> Original | None:
         topic,
         Schema(name, encoding, definition, data),
         metadata,
-        found.get("restamped") is True,
-        OriginalLog.read(found.get("log")),
+        content.get("restamped") is True,
+        OriginalLog.read(content.get("log")),
     )
 
 

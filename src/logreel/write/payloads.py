@@ -41,10 +41,10 @@ class Payloads:
         """Whether each payload is inside its buffer, and all buffers are uint8[b]."""
         lengths = {len(self.start), len(self.size), len(self.start if self.which is None else self.which)}
         if len(lengths) > 1 or any(
-            one.ndim != 1 or one.dtype != np.uint8 for one in (self.data, *self.others)
+            buffer.ndim != 1 or buffer.dtype != np.uint8 for buffer in (self.data, *self.others)
         ):
             return False
-        rooms = np.array([len(one) for one in (self.data, *self.others)], np.int64)
+        rooms = np.array([len(buffer) for buffer in (self.data, *self.others)], np.int64)
         start, size = (np.ascontiguousarray(column, np.int64) for column in (self.start, self.size))
         return kernel.payloads_inside(rooms, self._which, start, size)
 
@@ -66,7 +66,7 @@ class Payloads:
     @property
     def buffers(self) -> list[Buffer]:
         """All buffers, contiguous, in the order that ``which`` counts them."""
-        return [np.ascontiguousarray(one) for one in (self.data, *self.others)]
+        return [np.ascontiguousarray(buffer) for buffer in (self.data, *self.others)]
 
     def in_one(self) -> Payloads:
         """Return the payloads in one buffer."""
@@ -120,11 +120,13 @@ def joined(data: Buffer, start: I64, size: I64) -> Buffer:
 def chained(parts: Sequence[Payloads]) -> Payloads:
     """Return the payloads of all *parts*, one part after another, without copying and without side columns."""
     buffers, which = list[Buffer](), list[NDArray[np.int32]]()
-    for one in parts:
-        inside = np.zeros(len(one.start), np.int32) if one.which is None else one.which
+    for payloads in parts:
+        inside = np.zeros(len(payloads.start), np.int32) if payloads.which is None else payloads.which
         which.append(inside + np.int32(len(buffers)))
-        buffers += [one.data, *one.others]
-    start, size = (np.concatenate([getattr(one, name) for one in parts]) for name in ("start", "size"))
+        buffers += [payloads.data, *payloads.others]
+    start, size = (
+        np.concatenate([getattr(payloads, name) for payloads in parts]) for name in ("start", "size")
+    )
     return Payloads(buffers[0], start, size, others=buffers[1:], which=np.concatenate(which))
 
 
@@ -145,5 +147,5 @@ def serialize_rows(
     decode, view = layout.decoder(), memoryview(data.data)
     ends = (first + size).tolist()
     encoded = [payload(decode(view[at:end])) for at, end in zip(first.tolist(), ends, strict=True)]
-    sizes = np.array([len(one) for one in encoded], np.int64)
+    sizes = np.array([len(message) for message in encoded], np.int64)
     return Payloads(np.frombuffer(b"".join(encoded), np.uint8), np.cumsum(sizes) - sizes, sizes)

@@ -139,7 +139,7 @@ class RecordWriter(FormatWriter):
                 self.declare(int(channel[lo]))
                 continue
             hi = min(hi, first[-1]) if first else hi
-            at, places, some = slice(lo, hi), place[lo : hi + 1] - place[lo], payloads.rows(slice(lo, hi))
-            made = self._headers.compose(channel[at], time[at], some, places)
-            self.write_records(channel[at], time[at], places[:-1], made, some.side_columns)
+            at, places, part = slice(lo, hi), place[lo : hi + 1] - place[lo], payloads.rows(slice(lo, hi))
+            made = self._headers.compose(channel[at], time[at], part, places)
+            self.write_records(channel[at], time[at], places[:-1], made, part.side_columns)
             lo = hi

@@ -419,9 +419,12 @@ class Writer:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        error_class: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
-        if kind is None:
+        if error_class is None:
             self.close()
         else:
             self.leave()
@@ -530,7 +533,7 @@ def check_format_options(fmt: Format, options: Mapping[str, Any], appends: bool 
     if not any(p.kind is p.VAR_KEYWORD for p in parameters):
         check_options(fmt.title, [p.name for p in parameters], options)
     for parameter in parameters:
-        types = {one.strip() for one in str(parameter.annotation).split("|")}
+        types = {type_name.strip() for type_name in str(parameter.annotation).split("|")}
         value = options.get(parameter.name)
         # An int is a float, too; other annotations than those of plain values are not checked.
         kinds = {"None" if value is None else type(value).__name__} | (

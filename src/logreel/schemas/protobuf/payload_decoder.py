@@ -45,14 +45,14 @@ class ProtobufDecoder:
         """Decode a batch of payloads; payloads that are no such message are skipped (see PayloadDecoder)."""
         from google.protobuf.message import DecodeError
 
-        found: list[dict[str, Any]] = []
+        rows_of_values: list[dict[str, Any]] = []
         bad: list[tuple[int, str]] = []
         for i, data in enumerate(payloads(piece)):
             try:
-                found.append(self._values(self._class.FromString(data)))
+                rows_of_values.append(self._values(self._class.FromString(data)))
             except DecodeError as error:
                 bad.append((i, f"no such message: {error}"))
-        return decoded(layout, found, bad, len(rows))
+        return decoded(layout, rows_of_values, bad, len(rows))
 
     def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
         """Decode one payload; raise DamagedError if it is no such message."""
@@ -82,9 +82,9 @@ class WireDecoder:
         return self._row(bytes(data))
 
     def _row(self, data: bytes) -> dict[str, Any]:
-        found: list[Item] = []
+        wire_items: list[Item] = []
         try:
-            found.extend(items(data))
+            wire_items.extend(items(data))
         except BadWire:
             # Bytes that are no message are shown whole.
             return {"fields": [{"number": 0, "wire": "raw", "value": None, "data": data}]}
@@ -95,6 +95,6 @@ class WireDecoder:
                 "value": item.value if isinstance(item.value, int) else None,
                 "data": item.value if isinstance(item.value, bytes) else None,
             }
-            for item in found
+            for item in wire_items
         ]
         return {"fields": shown}

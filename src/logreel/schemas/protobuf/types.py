@@ -54,9 +54,9 @@ class Types:
         """Return a FileDescriptorSet of a message type and all types that it uses, empty if unknown."""
         from google.protobuf import descriptor_pb2
 
-        found, files = self.find(name), dict[str, bytes]()
-        if found is not None:
-            _collect(found.file, files)
+        descriptor, files = self.find(name), dict[str, bytes]()
+        if descriptor is not None:
+            _collect(descriptor.file, files)
         out = descriptor_pb2.FileDescriptorSet()
         for raw in files.values():
             out.file.add().MergeFromString(raw)
@@ -65,9 +65,9 @@ class Types:
 
 def _collect(file: Any, files: dict[str, bytes]) -> None:
     """Add a file after its dependencies."""
-    for one in file.dependencies:
-        if one.name not in files:
-            _collect(one, files)
+    for dependency in file.dependencies:
+        if dependency.name not in files:
+            _collect(dependency, files)
     files[file.name] = file.serialized_pb
 
 
@@ -91,22 +91,22 @@ def _pool(raw: bytes, name: str) -> Any:
     by_name = {file.name: file for file in files}
     done: set[str] = set()
 
-    def add(one: str) -> None:
-        if one in done:
+    def add(file_name: str) -> None:
+        if file_name in done:
             return
-        done.add(one)
-        if one not in by_name:
+        done.add(file_name)
+        if file_name not in by_name:
             # Sets often leave out the files of the protobuf library.
-            pool.AddSerializedFile(descriptor_pool.Default().FindFileByName(one).serialized_pb)
+            pool.AddSerializedFile(descriptor_pool.Default().FindFileByName(file_name).serialized_pb)
             return
-        for dependency in by_name[one].dependency:
+        for dependency in by_name[file_name].dependency:
             add(dependency)
-        pool.Add(by_name[one])
+        pool.Add(by_name[file_name])
 
     _import_well_known()
     try:
-        for one in by_name:
-            add(one)
+        for file_name in by_name:
+            add(file_name)
     except (TypeError, KeyError, RecursionError) as error:
         raise DefinitionError(f"{name}: its descriptors do not fit together: {error}") from None
     return pool
@@ -124,9 +124,9 @@ def _import_classes(name: str) -> None:
     """Import a module with message classes, or all ``*_pb2`` of a package, which registers their descriptors."""
     try:
         module = importlib.import_module(name)
-        for one in pkgutil.iter_modules(getattr(module, "__path__", ())):
-            if one.name.endswith("_pb2"):
-                importlib.import_module(f"{name}.{one.name}")
+        for submodule in pkgutil.iter_modules(getattr(module, "__path__", ())):
+            if submodule.name.endswith("_pb2"):
+                importlib.import_module(f"{name}.{submodule.name}")
     except Exception as error:
         raise DefinitionError(f"{name}: neither a file nor a module that can be imported: {error}") from error
 

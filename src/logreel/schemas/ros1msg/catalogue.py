@@ -25,11 +25,11 @@ class Ros1Catalogue:
 
     def versions(self, name: str) -> list[Entry]:
         """Return the versions of a type, also under former names, the current one first."""
-        return [_entry(one) for one in known.find(name)]
+        return [_entry(entry) for entry in known.find(name)]
 
     def with_version(self, version: str) -> list[Entry]:
         """Return all entries with this checksum."""
-        return [_entry(one) for one in known.with_md5(version.lower())]
+        return [_entry(entry) for entry in known.with_md5(version.lower())]
 
     def read(self, path: Path) -> Iterator[NewEntry | DefinitionError]:
         """Yield the types in a ``.msg`` file, or in all such files in a folder of packages."""
@@ -42,21 +42,21 @@ class Ros1Catalogue:
 
     def of_schema(self, schema: Schema, stated: str) -> NewEntry:
         """Return the definition in a log's schema; raises DefinitionError if it cannot be used."""
-        found = parse(schema.text, schema.name)
-        if not found.matches(stated or "*"):
-            text = f"{schema.name}: the definition has md5 {found.md5}, the log states {stated:.80}"
+        definition = parse(schema.text, schema.name)
+        if not definition.matches(stated or "*"):
+            text = f"{schema.name}: the definition has md5 {definition.md5}, the log states {stated:.80}"
             raise DefinitionError(text)
-        return _new(found)
+        return _new(definition)
 
 
-def _entry(one: known.Known) -> Entry:
-    return Entry(known.LANGUAGE, one.name, one.md5, one.source, one.path, lambda: one.text)
+def _entry(entry: known.Known) -> Entry:
+    return Entry(known.LANGUAGE, entry.name, entry.md5, entry.source, entry.path, lambda: entry.text)
 
 
-def _new(found: Definition) -> NewEntry:
-    if not is_type(found.name) or found.name.count("/") != 1:
-        raise DefinitionError(f"{found.name!r:.80} is no type of ROS 1, which look like 'package/Name'")
-    return NewEntry(found.name, found.md5, found.text)
+def _new(definition: Definition) -> NewEntry:
+    if not is_type(definition.name) or definition.name.count("/") != 1:
+        raise DefinitionError(f"{definition.name!r:.80} is no type of ROS 1, which look like 'package/Name'")
+    return NewEntry(definition.name, definition.md5, definition.text)
 
 
 CATALOGUE = Ros1Catalogue()

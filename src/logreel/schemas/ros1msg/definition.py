@@ -55,15 +55,15 @@ class Definition:
     @cached_property
     def md5(self) -> str:
         """Checksum of the type as in ROS since release 0.6; comments do not matter."""
-        found: dict[str, str] = {}
+        hashes: dict[str, str] = {}
         for name in self.users:
             message, uses = self.messages[name], self.uses[name]
             lines = [f"{c.type} {c.name}={c.text}" for c in message.constants]
             for f in message.fields:
                 # genmsg leaves out the brackets of arrays of message types; other tools do the same.
-                lines.append(f"{f.spelled if f.type in BUILTIN else found[uses[f.type]]} {f.name}")
-            found[name] = _hash("\n".join(lines).strip())
-        return found[self.name]
+                lines.append(f"{f.spelled if f.type in BUILTIN else hashes[uses[f.type]]} {f.name}")
+            hashes[name] = _hash("\n".join(lines).strip())
+        return hashes[self.name]
 
     @cached_property
     def md5_v1(self) -> str:
@@ -75,13 +75,19 @@ class Definition:
         needed: dict[str, MessageDefinition] = {}
         todo = [name]
         while todo:
-            one = todo.pop()
-            if one not in needed:
-                needed[one] = self.messages[one]
-                used = [self.uses[one][f.type] for f in needed[one].fields if f.type in self.uses[one]]
+            type_name = todo.pop()
+            if type_name not in needed:
+                needed[type_name] = self.messages[type_name]
+                used = [
+                    self.uses[type_name][f.type]
+                    for f in needed[type_name].fields
+                    if f.type in self.uses[type_name]
+                ]
                 todo += reversed(used)
-        users = tuple(one for one in self.users if one in needed)
-        return Definition(needed, users, {one: self.uses[one] for one in needed}, self.borrowed)
+        users = tuple(type_name for type_name in self.users if type_name in needed)
+        return Definition(
+            needed, users, {type_name: self.uses[type_name] for type_name in needed}, self.borrowed
+        )
 
     def matches(self, md5: str) -> bool:
         """Return whether *md5* is one of the checksums of this definition; ``*`` matches any."""
@@ -138,39 +144,39 @@ class _Linker:
         for f in message.fields:
             if f.type in BUILTIN or f.type in uses:
                 continue
-            used, found = self.resolve(f, message)
+            used, definition = self.resolve(f, message)
             uses[f.type] = used
             if used in self.active:
                 raise DefinitionError(f"{used} contains itself: {name} has it as field {f.name}")
             if used not in self.messages:
-                self.visit(used, found, depth + 1)
+                self.visit(used, definition, depth + 1)
         self.active.discard(name)
         self.users.append(name)
 
     def resolve(self, f: FieldLine, message: MessageDefinition) -> tuple[str, MessageDefinition]:
         """Return name and message of the type of *f*, from the text or else from the registry."""
         # Header without a package is that of std_msgs in every package.
-        found = self.among(spellings("std_msgs/Header")) if f.type == "Header" else None
+        match = self.among(spellings("std_msgs/Header")) if f.type == "Header" else None
         if "/" in f.type:
             wanted = spellings(f.type)
-            found = self.among(wanted)
+            match = self.among(wanted)
         else:
             wanted = spellings(f"{message.package}/{f.type}" if message.package else f.type)
-            found = found or self.among(wanted, self.short.get(f.type, ()))
-        if found is None:
+            match = match or self.among(wanted, self.short.get(f.type, ()))
+        if match is None:
             name = "std_msgs/Header" if f.type == "Header" else wanted[0]
             raise DefinitionError(f"{message.name} needs {name}, whose definition is missing")
-        return found
+        return match
 
     def among(self, wanted: Sequence[str], alike: Sequence[str] = ()) -> tuple[str, MessageDefinition] | None:
         for name in wanted:
-            if (found := self.sections.get(name)) is not None:
-                return name, found
+            if (message := self.sections.get(name)) is not None:
+                return name, message
         # If the package is unknown or wrong, the only type with this name is used.
         if len(alike) == 1:
             return alike[0], self.sections[alike[0]]
         for name in wanted:
-            if (found := self.messages.get(name) or self.find(name)) is not None:
+            if (message := self.messages.get(name) or self.find(name)) is not None:
                 self.borrowed = True
-                return name, found
+                return name, message
         return None

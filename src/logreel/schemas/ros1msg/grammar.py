@@ -224,21 +224,21 @@ def _constant(code: str, line: str) -> Constant:
     return Constant(words[0], words[1], text, _value(words[0], text))
 
 
-def _value(kind: str, text: str) -> Value | None:
-    if kind == "string":
+def _value(type_name: str, text: str) -> Value | None:
+    if type_name == "string":
         return text
     # Python refuses to convert very long numbers; int() and float() accept "_", ROS does not.
     if len(text) > 400 or "_" in text:
         return None
-    if kind == "bool":
+    if type_name == "bool":
         return _TRUTH.get(text.lower())
     try:
-        if kind in _FLOATS:
+        if type_name in _FLOATS:
             return float(text)
         value = int(text)
     except ValueError:
         return None
-    low, high = _RANGES[kind]
+    low, high = _RANGES[type_name]
     return value if low <= value <= high else None
 
 
@@ -257,15 +257,15 @@ class DefinitionText(NamedTuple):
 
 def split_text(text: str, name: str) -> list[DefinitionText]:
     """Return the definitions in *text*, that of *name* first, each verbatim."""
-    found = []
+    sections = []
     pos = 0
     name = short_name(name)
     for head in _HEAD.finditer(text):
         # The line feed before a separator belongs to it.
-        found.append(DefinitionText(name, text[pos : max(pos, head.start() - 1)]))
+        sections.append(DefinitionText(name, text[pos : max(pos, head.start() - 1)]))
         name, pos = short_name(head[1].strip())[:MAX_NAME], head.end()
-    found.append(DefinitionText(name, text[pos:]))
-    return found
+    sections.append(DefinitionText(name, text[pos:]))
+    return sections
 
 
 def join_text(sections: Iterable[DefinitionText]) -> str:

@@ -70,16 +70,18 @@ class Known:
         Raises DefinitionError if it cannot be used or has another checksum than its file states.
         """
         if self.path is not None:
-            found = link(self.name, _parsed(split_text(self._text, self.name)), message, closed=True)
+            definition = link(self.name, _parsed(split_text(self._text, self.name)), message, closed=True)
         else:
             sections = {self.name: self.message}
             for name, md5 in self._uses.items():
-                sections[name] = next(one for one in versions(name) if one.md5 == md5).message
-            found = link(self.name, sections, message)
-        if found.md5 != self.md5:
+                sections[name] = next(version for version in versions(name) if version.md5 == md5).message
+            definition = link(self.name, sections, message)
+        if definition.md5 != self.md5:
             where = str(self.path) if self.path is not None else None
-            raise DefinitionError(f"{self.name}: stored with md5 {self.md5}, but has {found.md5}", path=where)
-        return found
+            raise DefinitionError(
+                f"{self.name}: stored with md5 {self.md5}, but has {definition.md5}", path=where
+            )
+        return definition
 
     @property
     def text(self) -> str:
@@ -94,21 +96,23 @@ class Known:
 
 def names() -> set[str]:
     """Return the names of all known types."""
-    return {name for package in _packages() for name in _shipped(package)} | {one.name for one in of_user()}
+    return {name for package in _packages() for name in _shipped(package)} | {
+        entry.name for entry in of_user()
+    }
 
 
 def versions(name: str) -> list[Known]:
     """Return the known versions of exactly this type: the current one, those of the user, earlier ones."""
     shipped = _shipped(package_of(name)).get(name, ())
     added = of_user(name) if is_type(name) else ()
-    own = [one for one in added if all(one.md5 != other.md5 for other in shipped)]
+    own = [entry for entry in added if all(entry.md5 != other.md5 for other in shipped)]
     return [*shipped[:1], *own, *shipped[1:]]
 
 
 def find(name: str, md5: str | None = None) -> list[Known]:
     """Return the known versions of the type, also under former names; *md5*: only that of this checksum."""
-    found = [one for spelling in spellings(name) for one in versions(spelling)]
-    return [one for one in found if md5 is None or one.md5 == md5]
+    entries = [entry for spelling in spellings(name) for entry in versions(spelling)]
+    return [entry for entry in entries if md5 is None or entry.md5 == md5]
 
 
 def latest(name: str) -> Known | None:
@@ -118,8 +122,8 @@ def latest(name: str) -> Known | None:
 
 def message(name: str) -> MessageDefinition | None:
     """Return the current message of exactly this type, or None; raise DefinitionError if it is invalid."""
-    one = next(iter(versions(name)), None)
-    return one.message if one is not None else None
+    entry = next(iter(versions(name)), None)
+    return entry.message if entry is not None else None
 
 
 def with_md5(md5: str) -> list[Known]:
@@ -127,24 +131,28 @@ def with_md5(md5: str) -> list[Known]:
     if not _MD5.fullmatch(md5):
         return []
     shipped = [
-        one
+        entry
         for package in _packages()
         if md5 in _file(package)
         for several in _shipped(package).values()
-        for one in several
-        if one.md5 == md5
+        for entry in several
+        if entry.md5 == md5
     ]
-    own = (one for one in of_user() if one.md5 == md5)
-    return shipped + [one for one in own if all(one.name != other.name for other in shipped)]
+    own = (entry for entry in of_user() if entry.md5 == md5)
+    return shipped + [entry for entry in own if all(entry.name != other.name for other in shipped)]
 
 
-def renamed(found: Definition, name: str) -> Definition:
-    """Return *found* as the definition of type *name*, whose fields are the same; raise DefinitionError."""
-    if found.name == name:
-        return found
-    same = {one: one for one in found.messages}
-    text = respelled(found.root, found.uses[found.name], same, package_of(name))
-    rest = [DefinitionText(one, m.text) for one, m in found.messages.items() if one != found.name]
+def renamed(definition: Definition, name: str) -> Definition:
+    """Return *definition* as the definition of type *name*, whose fields are the same; raise DefinitionError."""
+    if definition.name == name:
+        return definition
+    same = {message_name: message_name for message_name in definition.messages}
+    text = respelled(definition.root, definition.uses[definition.name], same, package_of(name))
+    rest = [
+        DefinitionText(message_name, m.text)
+        for message_name, m in definition.messages.items()
+        if message_name != definition.name
+    ]
     sections = _parsed(split_text(join_text([DefinitionText(name, text), *rest]), name))
     return link(name, sections, message, closed=True)
 
@@ -155,10 +163,10 @@ def of_user(name: str | None = None) -> Iterator[Known]:
     Files that cannot be read, or are not named like a type and a checksum, are ignored.
     """
     for path in data_folder.files(LANGUAGE, None if name is None else short_name(name)):
-        kind, md5 = f"{path.parent.parent.name}/{path.parent.name}", path.stem
-        if is_type(kind) and _MD5.fullmatch(md5):
+        type_name, md5 = f"{path.parent.parent.name}/{path.parent.name}", path.stem
+        if is_type(type_name) and _MD5.fullmatch(md5):
             try:
-                yield _of_file(path, path.stat().st_mtime_ns, kind, md5)
+                yield _of_file(path, path.stat().st_mtime_ns, type_name, md5)
             except (OSError, LogError):
                 continue
 
@@ -170,11 +178,11 @@ def _of_file(path: Path, changed: int, name: str, md5: str) -> Known:
 
 
 def _parsed(sections: list[DefinitionText]) -> dict[str, MessageDefinition]:
-    found: dict[str, MessageDefinition] = {}
+    messages: dict[str, MessageDefinition] = {}
     for name, text in sections:
-        if name not in found:
-            found[name] = parse_message(text, name)
-    return found
+        if name not in messages:
+            messages[name] = parse_message(text, name)
+    return messages
 
 
 @lru_cache(maxsize=1)
@@ -194,15 +202,15 @@ def _shipped(package: str) -> Mapping[str, tuple[Known, ...]]:
     """Return the shipped definitions of *package* by type, each with its current version first."""
     if package not in _packages():
         return {}
-    found: dict[str, tuple[Known, ...]] = {}
+    entries: dict[str, tuple[Known, ...]] = {}
     head, *parts = _HEAD.split(_file(package))
     common = _notes(head)[0].get("source", "")
     for name, md5, block in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
         notes, uses, body = *_notes(block), _NOTE.sub("", block).strip("\n")
         # The empty line between two messages is part of neither.
-        one = Known(name, md5, notes.get("source", common), None, f"{body}\n" if body else "", uses)
-        found[name] = (*found.get(name, ()), one)
-    return found
+        entry = Known(name, md5, notes.get("source", common), None, f"{body}\n" if body else "", uses)
+        entries[name] = (*entries.get(name, ()), entry)
+    return entries
 
 
 _NOTE = re.compile(r"^#: (\w+) (.*)\n", re.MULTILINE)

@@ -157,25 +157,30 @@ def portable(text: str, name: str) -> str:
     is returned unchanged.
     """
     try:
-        found = parse(text, name)
+        definition = parse(text, name)
     except DefinitionError:
         return text
-    names = _names(found)
+    names = _names(definition)
     sections: dict[str, str] = {}
-    for one, message in found.messages.items():
-        sections.setdefault(names[one], respelled(message, found.uses[one], names))
-    same = all(names[one] == one and sections[one] == m.text for one, m in found.messages.items())
+    for message_name, message in definition.messages.items():
+        sections.setdefault(names[message_name], respelled(message, definition.uses[message_name], names))
+    same = all(
+        names[message_name] == message_name and sections[message_name] == m.text
+        for message_name, m in definition.messages.items()
+    )
     return (
-        text if same and not found.borrowed else join_text(DefinitionText(*item) for item in sections.items())
+        text
+        if same and not definition.borrowed
+        else join_text(DefinitionText(*item) for item in sections.items())
     )
 
 
-def _names(found: Definition) -> Mapping[str, str]:
+def _names(definition: Definition) -> Mapping[str, str]:
     """Return the new name of each message; the first one, which the text does not name, keeps its name."""
-    names = {name: name for name in found.messages}
-    earlier = set(spellings(HEADER)) & names.keys() - {found.name}
+    names = {name: name for name in definition.messages}
+    earlier = set(spellings(HEADER)) & names.keys() - {definition.name}
     # A package may have a Header with other fields: then both are kept.
-    if all(_is_header(found.messages[name]) for name in earlier):
+    if all(_is_header(definition.messages[name]) for name in earlier):
         names |= dict.fromkeys(earlier, HEADER)
     return names
 

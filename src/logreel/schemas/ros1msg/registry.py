@@ -98,8 +98,8 @@ class DefinitionRegistry:
             for bundle in self._bundles:
                 if n in bundle:
                     return bundle[n]
-            if self._with_known and (found := known.message(n)) is not None:
-                return found
+            if self._with_known and (message := known.message(n)) is not None:
+                return message
         return None
 
     def versions(self, name: str) -> Iterator[Definition]:
@@ -114,11 +114,11 @@ class DefinitionRegistry:
                 if (n, bundle) not in self._linked:
                     self._linked[n, bundle] = link(n, bundle, self.message)
                 yield self._linked[n, bundle]
-            for one in known.versions(n) if self._with_known else ():
+            for entry in known.versions(n) if self._with_known else ():
                 try:
-                    yield one.definition
+                    yield entry.definition
                 except DefinitionError:
-                    if one.path is None:
+                    if entry.path is None:
                         raise
 
     def find(self, name: str, md5: str = "*") -> Definition | None:
@@ -130,12 +130,12 @@ class DefinitionRegistry:
         has the name in the registry. A known definition with this checksum of a type with another name has the same
         fields, and is returned under *name*. Raises DefinitionError for an unusable definition.
         """
-        found = next((d for d in self.versions(name) if not md5 or d.matches(md5)), None)
-        if found is None and self._with_known:
-            for one in known.with_md5(md5):
+        definition = next((d for d in self.versions(name) if not md5 or d.matches(md5)), None)
+        if definition is None and self._with_known:
+            for entry in known.with_md5(md5):
                 with contextlib.suppress(DefinitionError):
-                    return known.renamed(one.definition, short_name(name))
-        return found
+                    return known.renamed(entry.definition, short_name(name))
+        return definition
 
     def add(self, text: str, name: str) -> None:
         """Add the concatenated *text* of type *name*, which takes precedence with all types defined in it."""
@@ -222,9 +222,9 @@ def define(
     if md5 == MD5_EMPTY:
         return parse("", name, registry)
     known = standard() if registry is None else registry
-    found = known.find(name, md5)
-    if found is not None:
-        return found
+    definition = known.find(name, md5)
+    if definition is not None:
+        return definition
     versions = f", only others than that of md5 {md5[:80]}" if known.find(name) else ""
     raise DefinitionError(f"the log carries no definition of {name[:80]}, and none is known{versions}")
 
@@ -235,13 +235,13 @@ def as_read(name: str, text: str, md5: str, registry: DefinitionRegistry) -> tup
     text, md5  as in the log; returned unchanged if the text is complete or cannot be used
     """
     try:
-        found = define(name, text, md5, registry)
+        definition = define(name, text, md5, registry)
     except DefinitionError:
         return text, md5
-    return found.text if found.borrowed or not text.strip() else text, md5 if md5 not in (
+    return definition.text if definition.borrowed or not text.strip() else text, md5 if md5 not in (
         "",
         "*",
-    ) else found.md5
+    ) else definition.md5
 
 
 def full_text(name: str, registry: DefinitionRegistry | None = None, md5: str = "*") -> str:

@@ -84,11 +84,11 @@ def parse(text: str, name: str) -> Mapping[str, Ros2Definition]:
         raise DefinitionError(
             f"{name[:80]}: a definition of {len(text)} characters; at most {MAX_TEXT} are read"
         )
-    found: dict[str, Ros2Definition] = {}
+    messages: dict[str, Ros2Definition] = {}
     for section in split_text(text, name):
-        if section.name not in found:
-            found[section.name] = _message(section.text, section.name)
-    return found
+        if section.name not in messages:
+            messages[section.name] = _message(section.text, section.name)
+    return messages
 
 
 def _message(text: str, name: str) -> Ros2Definition:
@@ -98,19 +98,19 @@ def _message(text: str, name: str) -> Ros2Definition:
         code = line.partition("#")[0].strip()
         if not code or code.startswith("@"):
             continue
-        found = _LINE.fullmatch(code)
-        if found is None or (found["bound"] and found["type"] not in ("string", "wstring")):
+        match = _LINE.fullmatch(code)
+        if match is None or (match["bound"] and match["type"] not in ("string", "wstring")):
             raise DefinitionError(
                 f"{name[:80]}, line {number}: expected a type and a name, found {code[:60]!r}"
             )
-        if found["constant"]:
+        if match["constant"]:
             continue
-        kind = found["type"]
-        if kind not in NUMBERS and kind not in ("string", "wstring"):
-            kind = short_name(kind if "/" in kind else f"{package}/{kind}")
-        fixed = bool(found["array"] and found["count"] and not found["most"])
+        type_name = match["type"]
+        if type_name not in NUMBERS and type_name not in ("string", "wstring"):
+            type_name = short_name(type_name if "/" in type_name else f"{package}/{type_name}")
+        fixed = bool(match["array"] and match["count"] and not match["most"])
         fields.append(
-            Ros2Field(kind, found["name"], bool(found["array"]), int(found["count"]) if fixed else None)
+            Ros2Field(type_name, match["name"], bool(match["array"]), int(match["count"]) if fixed else None)
         )
         if len(fields) > MAX_LEAVES:
             raise DefinitionError(f"{name[:80]} has more than {MAX_LEAVES} fields")
@@ -261,12 +261,12 @@ def _aligned(size: int, state: State, out: list[Field]) -> State:
     return state.after(gap)
 
 
-def _width(kind: str) -> tuple[int, int] | None:
+def _width(type_name: str) -> tuple[int, int] | None:
     """Return alignment and size in bytes of a built-in type of fixed size, else None."""
-    if kind in _TIMES:
+    if type_name in _TIMES:
         return 4, 8
-    return (NUMBERS[kind], NUMBERS[kind]) if kind in NUMBERS else None
+    return (NUMBERS[type_name], NUMBERS[type_name]) if type_name in NUMBERS else None
 
 
-def _number(kind: str) -> Node:
-    return _TIMES.get(kind) or Scalar(_SAME.get(kind, kind))
+def _number(type_name: str) -> Node:
+    return _TIMES.get(type_name) or Scalar(_SAME.get(type_name, type_name))
