@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logreel.kernels import layout as kernel
-from logreel.layout import walker as walking
 from logreel.layout import nodes
+from logreel.layout import walker as walking
 from logreel.layout.arrow import Decoded, decode_variable
 from logreel.layout.layout import Layout
 from logreel.layout.program import compile_layout
