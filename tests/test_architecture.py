@@ -67,20 +67,20 @@ VAGUE = {
 }  # fmt: skip
 #: Figures of the house that must not grow, and shrink with every room that is rebuilt; see ``figures``.
 CEILINGS = {
-    "chapters": 140,
-    "functions with many parameters": 7,
-    "long functions": 29,
-    "errors below cli that word a flag": 48,
-    "objects changed behind their back": 27,
-    "private members of other objects": 82,
-    "class names with several ideas": 84,
-    "names that say nothing": 3148,
-    "places named by a string": 132,
+    "chapters": 23,
+    "functions with many parameters": 0,
+    "long functions": 16,
+    "errors below cli that word a flag": 0,
+    "objects changed behind their back": 1,
+    "private members of other objects": 15,
+    "class names with several ideas": 15,
+    "names that say nothing": 307,
+    "places named by a string": 103,
     "subclasses of the engine": 0,
-    "folders whose __init__ says nothing": 22,
+    "folders whose __init__ says nothing": 0,
 }
 #: Most lines and files of the source, and least median of the lines of a file: a file holds a whole concept.
-MOST_CODE_LINES, MOST_FILES, LEAST_MEDIAN = 130_200, 813, 128
+MOST_CODE_LINES, MOST_FILES, LEAST_MEDIAN = 124_700, 490, 206
 
 
 class Import(NamedTuple):
