@@ -11,6 +11,7 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 import logreel
+from logreel.errors import UsageError
 from support.builders.contents import SAMPLES, content, other_content, real, sample
 from support.samples.ulog.builder import Builder
 from support.samples.ulog.builder import flight as ulog_flight
@@ -80,6 +81,7 @@ def test_a_slice_begins_and_ends_with_its_content(
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @FEW
 @given(cuts=st.lists(share, min_size=4, max_size=4))
+@example(cuts=[0.5, 0.4941248495146481, 0.5022807817727136, 0.2861264936461179])  # behind the last frame
 def test_a_slice_of_a_slice_is_the_slice_of_the_inner_interval(
     suffix: str, cuts: list[float], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -90,6 +92,15 @@ def test_a_slice_of_a_slice_is_the_slice_of_the_inner_interval(
     once, between, twice = (folder / f"{name}{suffix}" for name in ("once", "between", "twice"))
     logreel.slice(log, once, start=inner[0], end=inner[1])
     logreel.slice(log, between, start=outer[0], end=outer[1])
+    with logreel.open(between) as part:
+        is_outside = part.start is None or part.end is None or inner[1] <= part.start or inner[0] > part.end
+    if is_outside:
+        # The inner interval lies between two messages, the outer slice ends at the first or begins at the second.
+        with pytest.raises(UsageError, match="nothing between"):
+            logreel.slice(between, twice, start=inner[0], end=inner[1])
+        with logreel.open(once) as part:
+            assert not any(map(len, part.channels.values()))
+        return
     logreel.slice(between, twice, start=inner[0], end=inner[1])
     assert content(twice) == content(once)
     assert other_content(twice) == other_content(once)
