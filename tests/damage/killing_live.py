@@ -78,7 +78,7 @@ def recorder(path: Path, name: str, content: Simple | Replay, seed: int, announc
     rng = random.Random(seed)
     Announcing.pipe = announced
     sessions.GATHER = 0.001
-    sys.modules["logreel.ops.record.record"].Session = Announcing  # type: ignore[attr-defined]
+    sys.modules["logreel.ops.record.record"].RecordingSession = Announcing  # type: ignore[attr-defined]
     most = rng.randrange(1, content.most)
     recording(
         Source(content, most, seed),

@@ -286,13 +286,16 @@ def test_encrypted_bag_is_not_continued_but_its_copy_is(with_key: None, tmp_path
     assert logreel.open(copy).message_count == old + 1
 
 
-def test_a_part_of_an_encrypted_bag_can_be_asked_about_with_decrypt(
+def test_a_part_of_an_encrypted_bag_can_be_asked_about_as_the_whole(
     with_key: None, tmp_path: Path, run: Run
 ) -> None:
     path = tmp_path / "secret.bag"
     path.write_bytes(encrypted(many()))
     whole = run("info", path, "--json").json
-    refused = run("info", path, "-S", "0", "--json")
+    # A view writes nothing, so that it needs no permission.
+    assert run("info", path, "-S", "0", "--json").json["messages"] == whole["messages"]
+    assert run("info", path, "-S", "0", "--decrypt", "--json").json["messages"] == whole["messages"]
+    refused = run("slice", path, "-S", "0", "-o", tmp_path / "part.bag")
     assert refused.code == 2
     assert "pass --decrypt to allow that" in refused.err
-    assert run("info", path, "-S", "0", "--decrypt", "--json").json["messages"] == whole["messages"]
+    assert [one.name for one in tmp_path.iterdir()] == ["secret.bag"]

@@ -33,7 +33,14 @@ def plain(path: Path) -> dict[str, Any]:
     """Return the content of a log without text, parameters and dropouts, whose times follow from other messages."""
     found = {}
     for topic, (schema, messages) in content(path, "file").items():
-        if topic.lstrip("/").split("/")[0] not in ("~text", "~parameter", "~dropout", "parameter", "rosout"):
+        if topic.lstrip("/").split("/")[0] not in (
+            "~text",
+            "~parameter",
+            "~dropout",
+            "parameter",
+            "rosout",
+            "dropout",
+        ):
             found[topic] = schema, sorted(messages)
     return found
 

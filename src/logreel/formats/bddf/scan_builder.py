@@ -243,8 +243,15 @@ class ScanBuilder:
 
         rows = {number: rows for number, rows in selected.index.rows.items() if number not in self._joins}
         stored = PartIndex(self._stored, rows)
+        # A file of the part has no declarations of other series, so that structs do without these members: no hash is
+        # negative.
+        series = [
+            declared if number in selected.shown else replace(declared, hash=-1 - number)
+            for number, declared in enumerate(self.found.series)
+        ]
         content = replace(
             self.found,
+            series=series,
             table=stored.table,
             times=selected.span,
             problems=list(self.found.problems),
