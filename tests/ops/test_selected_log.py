@@ -56,8 +56,8 @@ def answers(log: Log) -> dict[str, Any]:
         "text": log.text,
         "attachments": {name: attachment.read() for name, attachment in log.attachments.items()},
         "actors": list(log.actors),
-        # Koblenz sensors are ordered by their first message. Problems are those of the log; a slice may have one more: the
-        # declaration of a struct that names a member which is left out.
+        # Koblenz sensors are ordered by their first message. Problems are those of the log; a slice may have one more:
+        # the declaration of a struct that names a member which is left out.
         "summary": sorted(
             (fact.key, fact.text, str(fact.value))
             for section in logreel.summary(log)
