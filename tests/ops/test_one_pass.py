@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import logreel
@@ -84,8 +84,15 @@ def one_after_another(
     logreel.convert(source, out)
 
 
+#: A rule for a type that a renamed topic of a ULog does not have any more.
+RULE_OF_BATTERY = (
+    '[[rule]]\ntype = "battery_status"\n[rule.fields]\nvolts = { from = "voltage_v", type = "float64" }\n'
+)
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(chain=chains())
+@example(chain=(".ulg", ".ulg", {"rename": {"battery_status": "renamed"}}, RULE_OF_BATTERY, ""))
 def test_a_chain_of_changes_is_what_its_passes_make_one_after_another(chain: tuple[Any, ...]) -> None:
     suffix, target, recipe, rule, where = chain
     target = suffix if target == "same" else target

@@ -346,7 +346,7 @@ def _changed(
     target = replace(target, thorough=target.stream is not None)
     folder = None if target.stream is not None else os.path.dirname(os.path.abspath(target.path))
     with ExitStack() as files:
-        if fmt.name == log.format and (raw or not fmt.exchange):
+        if fmt.name == log.format and (raw or not fmt.exchange) and not changes.renames_before_migration:
             part, transforms, skipped = changes.part_of(log, chosen, files, folder)
             return rewrite([part], target, transforms=transforms, skipped=skipped)
         is_copied = fmt.name == log.format
@@ -358,7 +358,8 @@ def _changed(
             for transform in made.transforms
             if isinstance(transform, Edits)
         ]
-        transforms = [*content, *([] if raw else _transforms(part, target))]
+        stays = raw or (is_copied and not fmt.exchange)
+        transforms = [*content, *([] if stays else _transforms(part, target))]
         return rewrite([part], target, transforms=transforms, skipped=list(made.skipped))
 
 

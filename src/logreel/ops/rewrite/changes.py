@@ -75,6 +75,11 @@ class Changes:
     def __bool__(self) -> bool:
         return self.recipe is not None or self.migrate is not None
 
+    @property
+    def renames_before_migration(self) -> bool:
+        """Whether topics get other names before types are looked at, which some formats name after their topic."""
+        return self.migrate is not None and self.recipe is not None and bool(self.recipe.rename)
+
     def _migration(self, log: Log) -> tuple[Part, Migration, list[str]]:
         options: dict[str, Any] = {**(self.migrate or {})}
         partial = options.pop("partial", False)
