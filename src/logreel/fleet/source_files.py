@@ -58,10 +58,10 @@ def source_paths(sources: str | os.PathLike[str] | Iterable[str | os.PathLike[st
     paths: set[str] = set()
     for name in [os.fspath(item) for item in names]:
         if is_url(name):
-            from logreel.io.remote import object_store as listing
+            from logreel.io.remote import object_store
 
-            listing.check_shown(name)
-            paths.update(listing.objects_below(name) if listing.is_prefix(name) else [name])
+            object_store.check_shown(name)
+            paths.update(object_store.objects_below(name) if object_store.is_prefix(name) else [name])
         elif os.path.isdir(name):
             paths.update(_files_below(name))
         elif glob.has_magic(name) and not os.path.lexists(name):

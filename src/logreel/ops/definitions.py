@@ -20,8 +20,8 @@ from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Log
 from logreel.registry.open import open_log
 from logreel.registry.registry import formats
-from logreel.schemas import catalogue as data_folder
 from logreel.schemas.catalogue import Catalogue, Entry, NewEntry
+from logreel.schemas.catalogue import add as store
 
 __all__ = ["Added", "add", "find", "list"]
 
@@ -128,7 +128,7 @@ def add(*sources: _SOURCE, decrypt: bool = False) -> Added:
                     continue
                 known[key] = entry
             elif entry is None:
-                data_folder.add(*key, new.text, {"source": str(name)})
+                store(*key, new.text, {"source": str(name)})
                 stored = _known(catalogue, new)
                 if stored is None:
                     raise LogError(f"{new.name}: stored, but cannot be read back", path=str(name))

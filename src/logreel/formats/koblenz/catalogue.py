@@ -18,7 +18,7 @@ from logreel.formats.koblenz.definitions import (
     type_id,
 )
 from logreel.log.scan import Schema
-from logreel.schemas import catalogue as data_folder
+from logreel.schemas import catalogue
 from logreel.schemas.catalogue import Entry, NewEntry
 
 _DESCRIPTION = "public description of the format (facts)"
@@ -85,10 +85,10 @@ def _entry(message_type: MessageType) -> Entry:
     if message_type in KNOWN:
         source = _DESCRIPTION
     else:
-        for file in data_folder.files(LANGUAGE, message_type.name):
+        for file in catalogue.files(LANGUAGE, message_type.name):
             if file.stem == str(message_type.version):
                 try:
-                    path, source = file, data_folder.read(file)[0].get("source", "")
+                    path, source = file, catalogue.read(file)[0].get("source", "")
                 except (OSError, LogError):
                     continue
     return Entry(

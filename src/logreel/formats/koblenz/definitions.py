@@ -23,7 +23,7 @@ from logreel.layout.nodes import (
     String,
     Struct,
 )
-from logreel.schemas import catalogue as data_folder
+from logreel.schemas import catalogue
 from logreel.schemas.ros1msg import FieldLine, parse_message
 
 #: Version of all described types except one, and the usual version of types without description.
@@ -227,7 +227,7 @@ def registered_types() -> dict[int, MessageType]:
 def stored_types() -> list[MessageType]:
     """Return the types in the user's folder, each with all its versions; files that cannot be used are left out."""
     by_name: dict[str, list[MessageType]] = {}
-    for path in data_folder.files(LANGUAGE):
+    for path in catalogue.files(LANGUAGE):
         try:
             message_kind = _of_file(path, path.stat().st_mtime_ns)
         except (OSError, LogError):
@@ -244,7 +244,7 @@ def stored_types() -> list[MessageType]:
 def _of_file(path: Path, changed: int) -> MessageType:
     if not path.stem.isdecimal() or len(path.stem) > 5:
         raise DefinitionError("is not named after a version", path=str(path))
-    return message_type(path.parent.name, int(path.stem), data_folder.read(path)[1])
+    return message_type(path.parent.name, int(path.stem), catalogue.read(path)[1])
 
 
 def message_type(name: str, version: int, text: str) -> MessageType:

@@ -281,18 +281,6 @@ def _problems_at_the_end(reader: Reader, source: Source) -> list[Problem]:
     return [Problem("truncated", reader.pos, left, True, text)] if left > 0 else []
 
 
-def _header_is_whole(source: Source, pos: int) -> Record | None:
-    """Return the record at *pos* if all of it is in the file, None if it is damaged; raise UnsupportedError."""
-    try:
-        head = read_record(source, pos, source.size)
-        is_cut = head.op == OP_FILE and head.end > source.size
-    except BadRecord as error:
-        head, is_cut = None, error.cut
-    if is_cut:
-        raise UnsupportedError("the file ends inside its header", path=source.name)
-    return head
-
-
 def _header(source: Source, pos: int) -> Record | None:
     """Return the file header at *pos*, None if it is damaged; raise UnsupportedError if the file ends in it."""
     try:

@@ -15,9 +15,9 @@ from logreel.errors import UsageError
 from logreel.io.arrays import I64
 from logreel.log.joined_log import JoinedLog, earlier
 from logreel.log.log import Log
-from logreel.ops.edit.edit import Changed, Edits, plan_edits
+from logreel.ops.edit.edit import Edits, plan_edits
 from logreel.ops.edit.recipe import Recipe, RecipeOptions, read_recipe
-from logreel.ops.migrate.migrate import Migration, TypeChange, plan_migration
+from logreel.ops.migrate.migrate import Migration, plan_migration
 from logreel.ops.migrate.plan import Files, Planner
 from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.parts import Part, part_of, whole_log
@@ -217,14 +217,3 @@ class ChangedContent(Transform):
     def verify(self, new: NewLog, log: Log) -> None:
         """Search *log* for what was to be removed."""
         self.edits.search(log, new.target.path)
-
-
-def changed_by(transforms: Sequence[Transform], part: Part) -> tuple[Changed | TypeChange, ...]:
-    """Return what transforms changed, once *part* is written."""
-    changed = list[Changed | TypeChange]()
-    for transform in transforms:
-        if isinstance(transform, Edits):
-            changed += transform.changed_in(part)
-        elif isinstance(transform, Migration):
-            changed += transform.changed
-    return tuple(changed)

@@ -99,11 +99,6 @@ def picture_sources(log: Log) -> list[PictureSource]:
     return sources
 
 
-def _image(ch: Channel) -> Image | None:
-    lenses = (lens for known, own in lenses_of(ch.log) if known is ch for lens in own)
-    return next((lens for lens in lenses if isinstance(lens, Image)), None)
-
-
 def _codec(ch: Channel, lens: Image) -> str:
     first = ch.start
     try:

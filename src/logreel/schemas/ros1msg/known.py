@@ -21,7 +21,7 @@ from importlib import resources
 from pathlib import Path
 
 from logreel.errors import DefinitionError, LogError
-from logreel.schemas import catalogue as data_folder
+from logreel.schemas import catalogue
 from logreel.schemas.ros1msg.definition import Definition, link
 from logreel.schemas.ros1msg.grammar import (
     DefinitionText,
@@ -162,7 +162,7 @@ def of_user(name: str | None = None) -> Iterator[Known]:
 
     Files that cannot be read, or are not named like a type and a checksum, are ignored.
     """
-    for path in data_folder.files(LANGUAGE, None if name is None else short_name(name)):
+    for path in catalogue.files(LANGUAGE, None if name is None else short_name(name)):
         type_name, md5 = f"{path.parent.parent.name}/{path.parent.name}", path.stem
         if is_type(type_name) and _MD5.fullmatch(md5):
             try:
@@ -173,7 +173,7 @@ def of_user(name: str | None = None) -> Iterator[Known]:
 
 @lru_cache(maxsize=256)
 def _of_file(path: Path, changed: int, name: str, md5: str) -> Known:
-    notes, text = data_folder.read(path)
+    notes, text = catalogue.read(path)
     return Known(name, md5, notes.get("source", ""), path, text)
 
 
