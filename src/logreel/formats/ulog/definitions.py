@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from logreel.errors import DefinitionError
 from logreel.formats.ulog.records import BASIC, BadRecord
-from logreel.layout.layout import Layout
+from logreel.layout.layout import Layout, shared
 from logreel.layout.nodes import (
     MAX_DEPTH,
     MAX_LEAVES,
@@ -184,6 +184,9 @@ class Definitions:
         Raises DefinitionError as ``extent`` does.
         """
         self.extent(name)
+        return shared(("ulog", name, self.text(name)), lambda: self._layout(name))
+
+    def _layout(self, name: str) -> Layout:
         fields = list(self._struct(name).fields)
         while fields and isinstance(fields[-1].node, Padding):
             fields.pop()
