@@ -43,12 +43,17 @@ def test_the_layout_that_was_not_used_for_longest_is_forgotten(monkeypatch: pyte
 
 def test_large_layouts_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layouts, "MAX_SHARED_NODES", 0)
-    assert shared(("test", "large"), lambda: _layout("x")) is not shared(("test", "large"), lambda: _layout("x"))
+    assert shared(("test", "large"), lambda: _layout("x")) is not shared(
+        ("test", "large"), lambda: _layout("x")
+    )
 
 
 def test_a_layout_keeps_its_parts_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     layout = Layout(Struct(tuple(Field(name, Scalar("int32")) for name in "abc")))
     assert layout.project(["a"]) is layout.project(iter(["a"]))
-    assert layout.project(["a"]) == Layout(Struct((Field("a", Scalar("int32")),))) or layout.project(["a"]).size == 12
+    assert (
+        layout.project(["a"]) == Layout(Struct((Field("a", Scalar("int32")),)))
+        or layout.project(["a"]).size == 12
+    )
     monkeypatch.setattr(layouts, "MAX_PARTS", 1)
     assert layout.project(["b"]) is not layout.project(["b"])

@@ -47,6 +47,13 @@ class Layout:
         if self.measure.nodes > MAX_LEAVES:
             raise DefinitionError(f"{self.name or 'layout'} has more than {MAX_LEAVES} leaves")
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.root)
+
     def __repr__(self) -> str:
         # Shared parts, written out, could be far too long.
         size = "any size" if self.size is None else f"{self.size} bytes"
@@ -104,7 +111,7 @@ class Layout:
 
     @cached_property
     def _parts(self) -> dict[tuple[str, ...], Layout]:
-        """Results of ``project``, which the readers of a channel, and of other logs with the definition, ask for again."""
+        """Results of ``project``, which other readers of the channel, or of the same definition, ask for again."""
         return {}
 
     def decoder(self) -> Callable[[memoryview], dict[str, Any]]:
@@ -120,7 +127,7 @@ _lock = threading.Lock()
 
 
 def shared(definition: Hashable, make: Callable[[], Layout]) -> Layout:
-    """Return the Layout of *definition* that another log of this process has, with what was computed of it; else ``make()``.
+    """Return the Layout that another log of this process has of *definition*; else that of *make*.
 
     Logs of one fleet have the same definitions, and compiling those of a small log takes as long as reading it.
     """
