@@ -133,7 +133,7 @@ NO_LIMITS = {
     "formats/carla/clock.py:_MOST",
     "formats/koblenz/records.py:MAX_ID",
     "formats/koblenz/records.py:MAX_MS",
-    "formats/koblenz/variant.py:MAX_ENTRIES",
+    "formats/koblenz/framing.py:MAX_ENTRIES",
     "formats/mcap/writer.py:_MAX_THREADS",
     # How far readers look for evidence, how the index is divided, and how much is kept to be faster.
     "formats/rosbag/records.py:LONGEST_FOUND",
@@ -162,7 +162,7 @@ NO_LIMITS = {
     "formats/carla/charts.py:MOST",
     "formats/ulog/charts.py:MAX_OUTPUTS",
     # Types that are described at the end of a log are an addition: without them, its messages stay bytes.
-    "formats/koblenz/own_types.py:MAX_BYTES",
+    "formats/koblenz/definitions.py:MAX_BYTES",
 }
 
 _NAMES = re.compile(
