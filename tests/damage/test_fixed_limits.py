@@ -138,11 +138,11 @@ NO_LIMITS = {
     # How far readers look for evidence, how the index is divided, and how much is kept to be faster.
     "formats/rosbag/records.py:LONGEST_FOUND",
     "formats/rosbag/records.py:MAX_LINE",
-    "formats/rosbag/storage.py:_LONGEST",
+    "formats/rosbag/records.py:_LONGEST",
     "formats/bddf/index_reader.py:MOST_ENTRIES",
     "formats/bddf/storage.py:_LONGEST",
     "formats/bddf/records.py:_MAX_DATA_DESCRIPTOR",
-    "formats/rosbag/found.py:MAX_SPAN",
+    "formats/rosbag/reader.py:MAX_SPAN",
     "formats/mcap/reader.py:MAX_SPAN",
     "formats/ulog/reader.py:MAX_DOUBTFUL",
     "formats/ulog/reader.py:MAX_BEFORE_FORMATS",
