@@ -130,10 +130,10 @@ NO_LIMITS = {
     "formats/carla/copier.py:_MOST_RECORDS",
     "formats/carla/reader.py:_LARGEST",
     "formats/carla/columns.py:MAX_SECONDS",
-    "formats/carla/clock.py:_MOST",
+    "formats/carla/payload_decoders.py:_MOST",
     "formats/koblenz/records.py:MAX_ID",
     "formats/koblenz/records.py:MAX_MS",
-    "formats/koblenz/variant.py:MAX_ENTRIES",
+    "formats/koblenz/framing.py:MAX_ENTRIES",
     "formats/mcap/writer.py:_MAX_THREADS",
     # How far readers look for evidence, how the index is divided, and how much is kept to be faster.
     "formats/rosbag/records.py:LONGEST_FOUND",
@@ -158,11 +158,11 @@ NO_LIMITS = {
     "schemas/catalogue.py:MAX_BYTES",
     "schemas/catalogue.py:MAX_FILES",
     "formats/koblenz/catalogue.py:MAX_TEXT",
-    "formats/carla/simulator/tick_log.py:MAX_STEPS",
-    "formats/carla/charts.py:MOST",
+    "formats/carla/simulator/replay.py:MAX_STEPS",
+    "formats/carla/meaning.py:MOST",
     "formats/ulog/charts.py:MAX_OUTPUTS",
     # Types that are described at the end of a log are an addition: without them, its messages stay bytes.
-    "formats/koblenz/own_types.py:MAX_BYTES",
+    "formats/koblenz/definitions.py:MAX_BYTES",
 }
 
 _NAMES = re.compile(

@@ -19,8 +19,8 @@ from logreel.formats.carla import scan_builder as carla
 from logreel.formats.carla.reader import Reader as CarlaReader
 from logreel.formats.carla.records import read_header
 from logreel.formats.koblenz import scan_builder as koblenz
+from logreel.formats.koblenz.framing import detect_variant
 from logreel.formats.koblenz.reader import Reader as KoblenzReader
-from logreel.formats.koblenz.variant import detect_variant
 from logreel.formats.mcap import scan_builder as mcap
 from logreel.formats.mcap.reader import Reader as McapReader
 from logreel.formats.rosbag import scan_builder as rosbag
