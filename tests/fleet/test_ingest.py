@@ -14,6 +14,7 @@ import pytest
 import logreel
 from logreel.errors import LogError, UsageError
 from logreel.fleet import Dataset, LocalEngine, ingest, ingesting, report, status, verify
+from logreel.io.atomic_file import sync_folder
 from support.builders.fleets import firmware_log, make_fleet
 from support.harness.faults import Faults, Inline, started_ingest
 from support.samples.ulog.builder import Builder, flight
@@ -196,11 +197,10 @@ def test_logs_that_are_complete_together_wait_for_the_disk_once(
         name = "local"
 
     synced: list[Path] = []
-    genuine = ingesting.sync_folder
 
     def counted(folder: Path) -> None:
         synced.append(folder)
-        genuine(folder)
+        sync_folder(folder)
 
     monkeypatch.setattr(ingesting, "sync_folder", counted)
     monkeypatch.setattr(ingesting, "BATCH_SECONDS", 1e9)

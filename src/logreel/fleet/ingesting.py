@@ -557,7 +557,7 @@ class _Run:
             # The first waits for the disk, the others find that theirs is done.
             for source, _ in moves:
                 sync_file(source)
-        folders = set()
+        folders = set[Path]()
         for source, target in moves:
             if source != target:
                 if not target.parent.is_dir():
