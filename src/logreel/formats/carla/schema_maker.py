@@ -20,7 +20,7 @@ from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.program import compile_layout
 from logreel.log.scan import Schema
-from logreel.write.schema_maker import SchemaMaker
+from logreel.write.format_writer import SchemaMaker
 
 KINDS = 256
 _COUNT = 2

@@ -20,9 +20,7 @@ from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.log.log import Channel, Log
 from logreel.log.scan import Schema
-from logreel.write.format_writer import FormatWriter, SomeRefusedError
-from logreel.write.payloads import Payloads
-from logreel.write.record_writer import RecordHeaders
+from logreel.write.format_writer import FormatWriter, Payloads, RecordHeaders, SomeRefusedError
 
 _MAGIC = b"CARLA_RECORDER"
 _LONGEST, _DATE_AT = 32767, 18

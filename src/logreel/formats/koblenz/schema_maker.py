@@ -29,8 +29,7 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, String, Struct
 from logreel.layout.program import compile_layout
 from logreel.log.scan import Schema
-from logreel.write.payloads import Payloads
-from logreel.write.schema_maker import Abilities, SchemaMaker, TextChannel, TextColumns
+from logreel.write.format_writer import Abilities, Payloads, SchemaMaker, TextChannel, TextColumns
 
 if TYPE_CHECKING:
     import pyarrow as pa

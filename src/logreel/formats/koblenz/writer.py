@@ -31,10 +31,8 @@ from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.source import Buffer
 from logreel.log.scan import LATIN_1, ORIGINAL, Schema
-from logreel.write.format_writer import FormatWriter, SomeRefusedError
+from logreel.write.format_writer import FormatWriter, Payloads, RecordHeaders, SomeRefusedError
 from logreel.write.log_copier import write_ranges
-from logreel.write.payloads import Payloads
-from logreel.write.record_writer import RecordHeaders
 
 _MS = 10**6
 #: Offset of the time in a message header.

@@ -32,9 +32,7 @@ from logreel.io.append_file import Appender
 from logreel.io.arrays import I64, GrowingArray
 from logreel.io.source import Buffer, Source
 from logreel.log.scan import Schema
-from logreel.write.format_writer import FormatWriter
-from logreel.write.payloads import Payloads
-from logreel.write.record_writer import RecordWriter
+from logreel.write.format_writer import FormatWriter, Payloads, RecordWriter
 
 
 @dataclass(frozen=True, slots=True)
