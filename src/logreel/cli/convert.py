@@ -320,7 +320,7 @@ def _convert_as_it_comes(job: _Conversion, selection: Selection) -> int:
     end is an error, as for a whole log.
     """
     from logreel.cli import following
-    from logreel.log.decrypted import decrypted_notes
+    from logreel.log.source_files import decrypted_notes
     from logreel.outputs.registry import Shape
 
     with following.ending() as event, following.opened(job.logs, event) as log:

@@ -283,7 +283,7 @@ def _sink_options(
 
 def _note_decrypted(player: Player) -> None:
     """Show which of the logs that go to another program are encrypted."""
-    from logreel.log.decrypted import decrypted_notes
+    from logreel.log.source_files import decrypted_notes
 
     if player.sink.sends:
         draw.show_notes([text for log in player.logs for text in decrypted_notes(log)])

@@ -68,7 +68,7 @@ class QueryResult:
         logs   what is asked: their problems stand behind the rows, and their files must not be replaced
         """
         from logreel.io.atomic_file import keep_sources
-        from logreel.log.joined_log import inputs_of
+        from logreel.log.source_files import inputs_of
         from logreel.outputs.files import new_table
         from logreel.outputs.tables.csv import write_safe_result
         from logreel.outputs.tables.results import FORMS as WRITERS

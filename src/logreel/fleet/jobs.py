@@ -23,7 +23,7 @@ from logreel.fleet.dataset import DatasetFile, topic_folder, write_json
 from logreel.fleet.plans import PlanOptions, Task, tasks_of
 from logreel.fleet.source_files import Fingerprint, content_digest, error_text, log_key
 from logreel.io.arrays import alone
-from logreel.log.decrypted import FOR_BOTH, decrypted_notes, refusal
+from logreel.log.source_files import FOR_BOTH, decrypted_notes, refusal
 
 if TYPE_CHECKING:
     from logreel.fleet.topic_schema import TopicSchema

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 from logreel.errors import LogError, UsageError
 from logreel.io.atomic_file import exists, keep_sources, target_of
 from logreel.io.output_stream import Destination
-from logreel.log.decrypted import decrypted_notes
-from logreel.log.joined_log import JOINED, JoinedLog, inputs_of
-from logreel.log.limited_log import with_logged_times, with_rows
+from logreel.log.joined_log import JOINED, JoinedLog
 from logreel.log.log import Log
 from logreel.log.scan import LATIN_1
+from logreel.log.source_files import decrypted_notes, inputs_of
 from logreel.log.times import Length, interval, shift_of, utc_shift
 from logreel.log.topic_fields import check_fields, fields_by_topic
 from logreel.log.topic_match import listed
@@ -295,7 +294,7 @@ def _job(log: Log, output: Output, target: Target, chosen: Selection, fields: Fi
             replace(chosen, topics=[ch.topic for ch in channels], exclude=(), start=first, end=last),
         )
         # Outputs select messages by interval, so give them a log with only these messages.
-        limited, last = with_rows(log, part.rows), part.end
+        limited, last = log.derive(index=log.index.restricted_to(part.rows)), part.end
         channels, notes = [limited[ch.topic] for ch in part.channels], [*notes, *part.notes]
     for ch in channels:
         if (paths := fields.get(ch.topic)) is not None:
@@ -376,7 +375,8 @@ def part_to_convert(
     first, last = interval(log, chosen.start, chosen.end)
     part = select_part(log, replace(chosen, start=first, end=last))
     if chosen.count is not None or chosen.where:
-        limited, topics = with_rows(log, part.rows), [ch.topic for ch in part.channels]
+        limited = log.derive(index=log.index.restricted_to(part.rows))
+        topics = [ch.topic for ch in part.channels]
         again = select_part(limited, Selection(topics, start=part.start, end=part.end))
         part = replace(again, notes=part.notes, floor=part.floor, in_force=part.in_force)
     shift, clock_of_times = _clock(log, target, raw, clock)
@@ -391,12 +391,18 @@ def part_to_convert(
 
 
 def _with_logged_times(log: Log) -> tuple[Log, dict[str, int]]:
-    """Return ``with_logged_times`` of *log*, also for several files."""
+    """Return the same open log with ``Scan.logged_times``, and the number of messages whose times differ, by topic."""
     if not isinstance(log, JoinedLog):
-        return with_logged_times(log)
+        times = log.scan.logged_times()
+        if not times:
+            return log, {}
+        index = log.index.with_times(times)
+        differ = {number: int((log.index.times(number) != logged).sum()) for number, logged in times.items()}
+        topics = {ch.number: ch.topic for ch in log.channels.values()}
+        return log.derive(index=index), {topics[number]: n for number, n in differ.items()}
     parts, counts = list[Log](), Counter[str]()
     for file in log.parts:
-        part, moved = with_logged_times(file)
+        part, moved = _with_logged_times(file)
         parts.append(part)
         counts.update(moved)
     if not counts:

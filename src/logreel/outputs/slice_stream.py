@@ -11,8 +11,8 @@ from typing import Any
 
 from logreel.errors import UsageError
 from logreel.io.append_file import Appender
-from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Log
+from logreel.log.source_files import decrypted_notes
 from logreel.log.times import Time, interval
 from logreel.ops.rewrite.engine import rewrite
 from logreel.ops.rewrite.parts import select_part

@@ -44,8 +44,7 @@ from logreel.kernels import bddf
 from logreel.log.scan import Schema
 from logreel.schemas.protobuf.build import number, varint
 from logreel.schemas.protobuf.wire import BYTES, BadWire
-from logreel.write.format_writer import FormatWriter
-from logreel.write.payloads import Payload, Payloads
+from logreel.write.format_writer import FormatWriter, Payload, Payloads
 
 
 class UnexpectedBlock(ValueError):

@@ -67,7 +67,7 @@ def pack_key_value(name: str, value: Any) -> tuple[bytes, bytes]:
 
 
 if TYPE_CHECKING:
-    from logreel.write.payloads import Payload
+    from logreel.write.format_writer import Payload
 
 #: Name in the metadata of the details that only this format has.
 OWN = "ulog"

@@ -37,8 +37,7 @@ from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions, format_
 from logreel.ops.selection import check_keywords, keywords
 from logreel.registry.format import Format
 from logreel.registry.open import as_log_to_copy
-from logreel.write.format_writer import FormatWriter
-from logreel.write.payloads import Payloads
+from logreel.write.format_writer import FormatWriter, Payloads
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from logreel.errors import LogError
 from logreel.lenses import Text, Transform, lenses
 from logreel.lenses.facts import ERROR, WARNING, Band, Fact, Section, since_start
-from logreel.log.limited_log import without_channels
 from logreel.log.log import Channel, Log
 from logreel.log.scan import TextLine
 from logreel.log.shown import Block, Tabular
@@ -300,7 +299,7 @@ def summary(
         shift = utc_shift(log)
         large = {} if max_messages is None else _large(log, max_messages)
         if large:
-            log = without_channels(log, large)
+            log = log.derive(shown={ch.number for topic, ch in log.channels.items() if topic not in large})
         has_text_left_out = any(_is_text(every[topic]) for topic in large)
         spans = tuple(bands(log))
         stated = [section for section in _stated(log) if section.facts]

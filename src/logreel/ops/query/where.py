@@ -22,7 +22,6 @@ from logreel.index.gather import Rows
 from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import as_list, row_numbers, values_of
 from logreel.layout.nodes import Sequence as Records
-from logreel.log.limited_log import with_rows
 from logreel.log.log import Channel, Log
 from logreel.log.tables import RowOptions, TableReader, as_numpy, own_paths, time_column
 from logreel.log.topic_fields import check_fields
@@ -298,7 +297,7 @@ def limit(
     channels = [log[topic] for topic in topics]
     matches = matching(log, where, channels, start, end)
     kept = [ch.topic for ch in channels if ch.number in matches.rows]
-    return with_rows(log, matches.rows), kept, matches.notes
+    return log.derive(index=log.index.restricted_to(matches.rows)), kept, matches.notes
 
 
 def apply(log: Log, condition: WhereCondition, channels: Sequence[Channel]) -> list[Applied]:

@@ -9,10 +9,10 @@ from threading import Event
 from typing import TypedDict, Unpack
 
 from logreel.errors import UsageError
-from logreel.log.decrypted import decrypted_notes
 from logreel.log.growing_log import POLL
 from logreel.log.log import Channel, Log, Message
 from logreel.log.scan import is_marked_latched
+from logreel.log.source_files import decrypted_notes
 from logreel.log.times import SECOND, Length, Time
 from logreel.log.topic_match import fitting, listed
 from logreel.ops.replay.sink import Sink

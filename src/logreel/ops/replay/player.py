@@ -9,8 +9,8 @@ from threading import Condition, Thread
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from logreel.errors import UsageError
-from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Log, Message
+from logreel.log.source_files import decrypted_notes
 from logreel.log.times import SECOND, Time, time_ns
 from logreel.ops.replay.sink import Calls, Sink, Tally
 from logreel.ops.replay.timeline import PlayedOptions, Playing, Timeline, checked_rate

@@ -11,9 +11,9 @@ from logreel.errors import UnsupportedError, UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import Destination, OutputStream, name_and_stream
 from logreel.io.two_pass import DryRun
-from logreel.log.joined_log import inputs_of
 from logreel.log.log import Log
 from logreel.log.scan import Brief
+from logreel.log.source_files import inputs_of
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.selection import SelectionOptions
 from logreel.registry.format import Format

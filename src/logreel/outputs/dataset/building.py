@@ -18,9 +18,9 @@ from logreel.errors import LogError, MissingDependencyError, UnsupportedError, U
 from logreel.io.arrays import I64
 from logreel.io.atomic_file import exchange, sync_folder, target_of
 from logreel.io.source import Source
-from logreel.log.decrypted import FOR_BOTH, decrypted_notes, refusal
 from logreel.log.log import Channel, Log
 from logreel.log.scan import Brief
+from logreel.log.source_files import FOR_BOTH, decrypted_notes, refusal
 from logreel.log.times import utc_shift
 from logreel.outputs.dataset.episode import (
     FOLDER,

@@ -46,8 +46,8 @@ from logreel.schemas.protobuf.columns import encode
 from logreel.schemas.protobuf.describe import ProtoMessage, descriptor_set
 from logreel.schemas.protobuf.fixed_encoder import FixedEncoder, FixedEncoders, fixed_encoder
 from logreel.schemas.protobuf.from_layout import descriptor_from_layout, type_name, values
+from logreel.write.format_writer import Payloads
 from logreel.write.original import Original
-from logreel.write.payloads import Payloads
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log

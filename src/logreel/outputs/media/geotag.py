@@ -17,9 +17,8 @@ import numpy as np
 from logreel.errors import LogError, UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.lenses import Fixes
-from logreel.log.decrypted import decrypted_notes
-from logreel.log.joined_log import inputs_of
 from logreel.log.log import Channel, Log
+from logreel.log.source_files import decrypted_notes, inputs_of
 from logreel.log.times import SECOND, Length, duration_ns, utc_shift
 from logreel.meaning.tracks import valid_fixes
 from logreel.outputs.files import new_file

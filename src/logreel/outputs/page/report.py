@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from logreel.errors import UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import Destination, name_and_stream
-from logreel.log.decrypted import decrypted_notes
-from logreel.log.joined_log import inputs_of
 from logreel.log.scan import Brief
+from logreel.log.source_files import decrypted_notes, inputs_of
 from logreel.log.times import Time, interval, shift_of
 from logreel.meaning.charts import bands, charts
 from logreel.ops.inspect.summary import summary

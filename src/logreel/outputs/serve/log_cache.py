@@ -17,9 +17,9 @@ import numpy as np
 
 from logreel.errors import FileChangedError, LogError
 from logreel.io.source import Definitions, Source
-from logreel.log.decrypted import FOR_BOTH, refusal
 from logreel.log.log import Channel, Log
 from logreel.log.scan import ALIASES
+from logreel.log.source_files import FOR_BOTH, refusal
 from logreel.log.times import utc_shift
 from logreel.ops.inspect.info import info
 from logreel.outputs.serve.catalogue import FileStamp, ServedLog

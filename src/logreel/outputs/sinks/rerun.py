@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError
 from logreel.io.atomic_file import keep_sources
-from logreel.log.joined_log import inputs_of
+from logreel.log.source_files import inputs_of
 from logreel.ops.query.record_batches import merge_intervals
 from logreel.ops.replay import Sink
 from logreel.outputs.job import Job
