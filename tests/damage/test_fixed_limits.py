@@ -43,7 +43,7 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
             "formats.koblenz.reader:LONGEST",
         ),
         "test_an_mcap_chunk_beyond_32_bit_offsets_is_named_as_such": ("formats.mcap.chunks:LARGEST",),
-        "test_a_bddf_series_with_too_high_a_number_is_a_problem": ("formats.bddf.index_builder:MAX_SERIES",),
+        "test_a_bddf_series_with_too_high_a_number_is_a_problem": ("formats.bddf.reader:MAX_SERIES",),
         "test_a_bddf_descriptor_that_is_too_long_is_a_problem": ("formats.bddf.records:MAX_DESCRIPTOR",),
         "test_a_bddf_struct_that_is_too_deep_is_a_problem": ("formats.bddf.value_series:MAX_DEPTH",),
         "test_a_ulog_format_that_is_too_large_is_a_problem": ("formats.ulog.definitions:MAX_BYTES",),
@@ -61,7 +61,7 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         "test_an_sql_expression_has_bounded_memory": ("outputs.view.limits:SQL_MEMORY",),
     },
     "tests/formats/test_bddf_pods_and_structs.py": {
-        "test_invalid_dimensions_are_shown_as_bytes": ("formats.bddf.descriptors:MAX_DIMENSIONS",),
+        "test_invalid_dimensions_are_shown_as_bytes": ("formats.bddf.records:MAX_DIMENSIONS",),
     },
     "tests/formats/test_koblenz_reading.py": {
         "test_sensors_after_limit_share_a_channel": ("formats.koblenz.scan_builder:MAX_SENSORS",),
@@ -140,7 +140,7 @@ NO_LIMITS = {
     "formats/rosbag/records.py:MAX_LINE",
     "formats/rosbag/records.py:_LONGEST",
     "formats/bddf/index_reader.py:MOST_ENTRIES",
-    "formats/bddf/storage.py:_LONGEST",
+    "formats/bddf/records.py:_LONGEST",
     "formats/bddf/records.py:_MAX_DATA_DESCRIPTOR",
     "formats/rosbag/reader.py:MAX_SPAN",
     "formats/mcap/reader.py:MAX_SPAN",
