@@ -123,7 +123,7 @@ NO_LIMITS = {
     "formats/mcap/writer.py:LARGEST",
     "formats/mcap/writer.py:WAITING_BYTES",
     "formats/rosbag/writer.py:LARGEST",
-    "formats/ulog/information.py:MAX_SIZE",
+    "formats/ulog/definitions.py:MAX_SIZE",
     "formats/ulog/writer.py:MAX_ID",
     "formats/carla/__init__.py:LONGEST_NAME",
     "formats/carla/writer.py:_LONGEST",
