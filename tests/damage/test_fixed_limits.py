@@ -33,7 +33,7 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         "test_a_layout_with_too_many_leaves_is_refused": ("layout.nodes:MAX_LEAVES",),
         "test_a_ros_1_definition_that_is_too_long_is_refused": ("schemas.ros1msg.grammar:MAX_TEXT",),
         "test_a_ros_name_that_is_too_long_is_refused": ("schemas.ros1msg.grammar:MAX_NAME",),
-        "test_a_ros_2_definition_that_is_too_long_is_refused": ("schemas.ros2msg.cdr:MAX_TEXT",),
+        "test_a_ros_2_definition_that_is_too_long_is_refused": ("schemas.ros2msg:MAX_TEXT",),
         "test_a_bag_header_that_is_too_long_is_a_problem": ("formats.rosbag.records:MAX_HEADER",),
         "test_follow_waits_for_an_unfinished_record_up_to_its_limit": (
             "formats.rosbag.reader:PENDING",
@@ -149,9 +149,9 @@ NO_LIMITS = {
     "formats/koblenz/records.py:_LONGEST_NOTE",
     "formats/koblenz/reader.py:MAX_PASSES",
     "formats/ulog/events.py:MOST_KNOWN",
-    "schemas/ros1msg/grammar.py:_MAX_DIGITS",
+    "schemas/ros1msg/definition.py:_MAX_DIGITS",
     "schemas/protobuf/layouts.py:_LIMIT",
-    "schemas/protobuf/columns.py:_LONGEST",
+    "schemas/protobuf/encoder.py:_LONGEST",
     "layout/nodes.py:MAX_NAMED",
     "layout/program.py:MAX_INLINE",
     # Files of the user, or what is shown of a log.
@@ -248,7 +248,7 @@ def test_a_layout_with_too_many_leaves_is_refused() -> None:
 
 
 def test_a_ros_1_definition_that_is_too_long_is_refused() -> None:
-    from logreel.schemas.ros1msg.grammar import MAX_TEXT, parse_message
+    from logreel.schemas.ros1msg.definition import MAX_TEXT, parse_message
     from logreel.schemas.ros1msg.registry import parse
 
     for function in (parse_message, parse):
@@ -257,14 +257,14 @@ def test_a_ros_1_definition_that_is_too_long_is_refused() -> None:
 
 
 def test_a_ros_2_definition_that_is_too_long_is_refused() -> None:
-    from logreel.schemas.ros2msg.cdr import MAX_TEXT, parse
+    from logreel.schemas.ros2msg import MAX_TEXT, parse
 
     with pytest.raises(DefinitionError, match=f"at most {MAX_TEXT} are read"):
         parse("#" * (MAX_TEXT + 1), "a/B")
 
 
 def test_a_ros_name_that_is_too_long_is_refused() -> None:
-    from logreel.schemas.ros1msg.grammar import MAX_NAME
+    from logreel.schemas.ros1msg.definition import MAX_NAME
     from logreel.schemas.ros1msg.registry import parse
 
     assert parse("uint8 " + "x" * MAX_NAME, "a/B")

@@ -25,7 +25,7 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import SCALARS, Field, Padding, Scalar, Skip, Struct
 from logreel.log.scan import Noted, PayloadDecoder, payloads
 from logreel.log.side_columns import SideColumnsDecoder, with_members
-from logreel.schemas.json.payload_decoder import JsonDecoder
+from logreel.schemas.jsonschema import JsonDecoder
 from logreel.schemas.protobuf.payload_decoder import ProtobufDecoder, WireDecoder
 from logreel.schemas.protobuf.wire import BadWire, items
 

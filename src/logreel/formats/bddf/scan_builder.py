@@ -58,7 +58,7 @@ from logreel.log.log import Log
 from logreel.log.scan import ORIGINAL, ChannelInfo, PayloadDecoder, Scan, ScanPart, Schema, TextLine
 from logreel.log.side_columns import LayoutDecoder
 from logreel.log.times import seconds_text, utc_text
-from logreel.schemas.json.payload_decoder import JsonDecoder
+from logreel.schemas.jsonschema import JsonDecoder
 from logreel.schemas.protobuf.payload_decoder import ProtobufDecoder, WireDecoder
 from logreel.schemas.protobuf.wire import BadWire, items
 

@@ -53,17 +53,16 @@ from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Scalar, Sequence, Struct
 from logreel.log.scan import ORIGINAL, Schema, channel_key
-from logreel.schemas.json.payload_decoder import JsonDecoder, json_bytes, json_schema
+from logreel.schemas.jsonschema import JsonDecoder, json_bytes, json_schema
 from logreel.schemas.languages import protobuf_serializer
-from logreel.schemas.protobuf.build import mapping, number, packed, part, text
+from logreel.schemas.protobuf.encoder import mapping, number, packed, part, text
 from logreel.write.payloads import Payloads, joined, serialize_rows
 from logreel.write.schema_maker import Abilities, PayloadSplitter, SchemaMaker, TextChannel, TextColumns
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.schemas.protobuf.describe import ProtoMessage
-    from logreel.schemas.protobuf.types import Types
+    from logreel.schemas.protobuf.types import ProtoMessage, Types
 
 #: Size field of the end block, as the reference writer sets it; readers ignore it.
 END_SIZE = 24
@@ -245,8 +244,8 @@ def _text_columns(lines: TextColumns) -> dict[str, Any]:
 
 def _text_payloads(table: pa.Table) -> Payloads:
     """Return messages of the type TextMessage."""
-    from logreel.schemas.protobuf.columns import encode, texts
-    from logreel.schemas.protobuf.describe import ProtoField, ProtoMessage
+    from logreel.schemas.protobuf.encoder import encode, texts
+    from logreel.schemas.protobuf.types import ProtoField, ProtoMessage
 
     fields = (ProtoField(name, n, field_type) for n, (name, field_type) in enumerate(_TEXT_KINDS.items(), 1))
     values = dict[str, Any]()
@@ -284,8 +283,8 @@ class BddfSchemaMaker(SchemaMaker):
 
     def schema_to_encode(self, topic: str, layout: Layout, name: str = "") -> Schema:
         """Return a POD type as ``schema_from_layout`` does, else a protobuf type, which the series describes."""
-        from logreel.schemas.protobuf.describe import descriptor_set
-        from logreel.schemas.protobuf.from_layout import descriptor_from_layout, identifier
+        from logreel.schemas.protobuf.encoder import descriptor_from_layout, identifier
+        from logreel.schemas.protobuf.types import descriptor_set
 
         pod = schema_from_layout(layout)
         if pod.encoding == "bddf":
@@ -302,8 +301,7 @@ class BddfSchemaMaker(SchemaMaker):
         made = self._made.get(own_descriptors(self.series[number].annotations))
         if made is None:
             return super().encode(number, table, records)
-        from logreel.schemas.protobuf.columns import encode
-        from logreel.schemas.protobuf.from_layout import values
+        from logreel.schemas.protobuf.encoder import encode, values
 
         message, layout = made
         names = [f.name for f in layout.record.visible()]

@@ -55,7 +55,7 @@ from logreel.io.source import Buffer, Chunks, Source
 from logreel.kernels import bddf
 from logreel.log.log import Log
 from logreel.log.scan import Schema
-from logreel.schemas.protobuf.build import number, varint
+from logreel.schemas.protobuf.encoder import number, varint
 from logreel.schemas.protobuf.wire import BYTES, BadWire
 from logreel.write.format_writer import FormatWriter
 from logreel.write.payloads import Payload, Payloads
