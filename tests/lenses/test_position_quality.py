@@ -145,7 +145,7 @@ def test_foxglove_sdk_has_the_same_fields() -> None:
     from google.protobuf import descriptor_pb2
 
     from logreel.outputs.foxglove.schemas import wellknown
-    from logreel.schemas.protobuf.describe import descriptor_set
+    from logreel.schemas.protobuf.types import descriptor_set
 
     def fields(data: bytes) -> dict[str, Any]:
         files = descriptor_pb2.FileDescriptorSet.FromString(data).file

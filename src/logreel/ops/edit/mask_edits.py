@@ -26,7 +26,7 @@ from logreel.ops.edit.plan import ChannelEdits, EditPlan, fields_layout, time_is
 from logreel.ops.edit.position_fields import SHARE, words
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.streams import in_file_order
-from logreel.schemas.json.payload_decoder import JsonDecoder
+from logreel.schemas.jsonschema import JsonDecoder
 
 NS = 10**9
 #: Most messages and bytes of a channel from whose texts identities are learned.

@@ -48,7 +48,7 @@ from logreel.ops.edit.position_fields import (
 )
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.streams import in_file_order
-from logreel.schemas.json.payload_decoder import JsonDecoder
+from logreel.schemas.jsonschema import JsonDecoder
 from logreel.schemas.protobuf.payload_decoder import WireDecoder
 
 F64 = NDArray[np.float64]

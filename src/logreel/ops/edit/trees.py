@@ -21,7 +21,7 @@ from logreel.layout.nodes import Node, Scalar
 from logreel.log.log import Channel
 from logreel.ops.edit.field_edits import FieldEdit, Numbers, Outcome, digests
 from logreel.ops.edit.places import Step, TargetField
-from logreel.schemas.json.payload_decoder import JsonDecoder
+from logreel.schemas.jsonschema import JsonDecoder
 from logreel.schemas.protobuf.payload_decoder import ProtobufDecoder
 
 NS = 10**9

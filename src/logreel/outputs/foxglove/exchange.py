@@ -42,10 +42,9 @@ from logreel.outputs.foxglove import motion, sensors
 from logreel.outputs.foxglove.schemas import PACKAGE, Fill, Rows, wellknown
 from logreel.registry.registry import formats
 from logreel.schemas.languages import language_named, portable
-from logreel.schemas.protobuf.columns import encode
-from logreel.schemas.protobuf.describe import ProtoMessage, descriptor_set
+from logreel.schemas.protobuf.encoder import descriptor_from_layout, encode, type_name, values
 from logreel.schemas.protobuf.fixed_encoder import FixedEncoder, FixedEncoders, fixed_encoder
-from logreel.schemas.protobuf.from_layout import descriptor_from_layout, type_name, values
+from logreel.schemas.protobuf.types import ProtoMessage, descriptor_set
 from logreel.write.format_writer import Payloads
 from logreel.write.original import Original
 

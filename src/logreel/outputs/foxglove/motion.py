@@ -13,7 +13,7 @@ from logreel.lenses.base import grouped
 from logreel.lenses.position import UNKNOWN, Quality
 from logreel.lenses.vehicle import VehiclePose
 from logreel.outputs.foxglove.schemas import Fill, Rows, number_of, stamped
-from logreel.schemas.protobuf.columns import Many, Values, same, texts
+from logreel.schemas.protobuf.encoder import Many, Values, same, texts
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel

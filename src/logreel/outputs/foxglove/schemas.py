@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.io.arrays import I64
-from logreel.schemas.protobuf.describe import KINDS, TIMES, Enum, ProtoField, ProtoMessage
+from logreel.schemas.protobuf.types import KINDS, TIMES, Enum, ProtoField, ProtoMessage
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel

@@ -14,7 +14,7 @@ from logreel.io.arrays import I64
 from logreel.lenses import Image, PackedCloud, PacketCloud, Picture, PlainCloud, Points
 from logreel.lenses.cloud import LaserScan, RangeScan, Sector
 from logreel.outputs.foxglove.schemas import Fill, Rows, number_of, stamped
-from logreel.schemas.protobuf.columns import Many, Values, texts
+from logreel.schemas.protobuf.encoder import Many, Values, texts
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel

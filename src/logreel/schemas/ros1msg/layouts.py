@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from logreel.errors import DefinitionError
 from logreel.layout.layout import Layout, shared
 from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Rest, Scalar, Sequence, String, Struct, Time
-from logreel.schemas.ros1msg.definition import Definition
-from logreel.schemas.ros1msg.grammar import (
+from logreel.schemas.ros1msg.definition import (
     HEADER,
+    Definition,
     DefinitionText,
     FieldLine,
     MessageDefinition,
