@@ -22,7 +22,7 @@ from logreel.ops.replay.timeline import NewTopics, PlayedOptions, Playing, Timel
 from logreel.ops.replay.transport import TOPIC as CLOCK
 from logreel.ops.replay.transport import PlayTurn, Requests, Timer, Transport, Turns, clock_channel
 from logreel.ops.rewrite.parts import is_latched_by_name
-from logreel.ops.selection import Selection, keywords
+from logreel.ops.selection import Selection, check_keywords, keywords
 from logreel.registry.open import open_many
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ class Player:
         definitions: Definitions = (),
         **options: Unpack[PlayedOptions],
     ) -> None:
+        check_keywords(Player.__init__, options)
         if on_message is not None and sink is not None:
             raise UsageError("play to a function or to a sink, not to both")
         played, playing = Selection.of(selection, options), Playing.of(playing, options)
@@ -470,6 +471,7 @@ def play_growing(
     Raises UsageError for a negative rate, and for a sink that does not support this; TopicError, when the log is
     complete, for a channel to be renamed that has not come.
     """
+    check_keywords(play_growing, options)
     selection, playing = Selection.of(None, options), Playing.of(None, options)
     rate, delay = playing.rate, playing.delay_ns
     if rate < 0:
