@@ -209,7 +209,7 @@ class PartWriter:
     def _start(self, topic: str, schema: Any) -> None:
         import pyarrow as pa
 
-        from logreel.outputs.tables.parquet import NestedTable
+        from logreel.outputs.tables.columnar import NestedTable
 
         number = len(self._made)
         staged = f"{self._token}-{number}.parquet"
