@@ -130,19 +130,19 @@ NO_LIMITS = {
     "formats/carla/copier.py:_MOST_RECORDS",
     "formats/carla/reader.py:_LARGEST",
     "formats/carla/columns.py:MAX_SECONDS",
-    "formats/carla/clock.py:_MOST",
+    "formats/carla/payload_decoders.py:_MOST",
     "formats/koblenz/records.py:MAX_ID",
     "formats/koblenz/records.py:MAX_MS",
-    "formats/koblenz/variant.py:MAX_ENTRIES",
+    "formats/koblenz/framing.py:MAX_ENTRIES",
     "formats/mcap/writer.py:_MAX_THREADS",
     # How far readers look for evidence, how the index is divided, and how much is kept to be faster.
     "formats/rosbag/records.py:LONGEST_FOUND",
     "formats/rosbag/records.py:MAX_LINE",
-    "formats/rosbag/storage.py:_LONGEST",
+    "formats/rosbag/records.py:_LONGEST",
     "formats/bddf/index_reader.py:MOST_ENTRIES",
     "formats/bddf/storage.py:_LONGEST",
     "formats/bddf/records.py:_MAX_DATA_DESCRIPTOR",
-    "formats/rosbag/found.py:MAX_SPAN",
+    "formats/rosbag/reader.py:MAX_SPAN",
     "formats/mcap/reader.py:MAX_SPAN",
     "formats/ulog/reader.py:MAX_DOUBTFUL",
     "formats/ulog/reader.py:MAX_BEFORE_FORMATS",
@@ -158,11 +158,11 @@ NO_LIMITS = {
     "schemas/catalogue.py:MAX_BYTES",
     "schemas/catalogue.py:MAX_FILES",
     "formats/koblenz/catalogue.py:MAX_TEXT",
-    "formats/carla/simulator/tick_log.py:MAX_STEPS",
-    "formats/carla/charts.py:MOST",
+    "formats/carla/simulator/replay.py:MAX_STEPS",
+    "formats/carla/meaning.py:MOST",
     "formats/ulog/charts.py:MAX_OUTPUTS",
     # Types that are described at the end of a log are an addition: without them, its messages stay bytes.
-    "formats/koblenz/own_types.py:MAX_BYTES",
+    "formats/koblenz/definitions.py:MAX_BYTES",
 }
 
 _NAMES = re.compile(

@@ -16,7 +16,7 @@ import pytest
 import logreel
 from logreel.errors import LogError, UsageError
 from logreel.fleet.jobs import do_job
-from logreel.formats.rosbag import encryption
+from logreel.formats.rosbag import chunks
 from logreel.io.source import Source
 from logreel.log.decrypted import refusal
 from logreel.log.log import Log
@@ -58,7 +58,7 @@ def secret() -> bytes:
 @pytest.fixture(autouse=True)
 def bag(secret: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The only file of the working folder; GnuPG is replaced by a function that returns the key."""
-    monkeypatch.setattr(encryption, "_symmetric_key", lambda given: KEY)
+    monkeypatch.setattr(chunks, "_symmetric_key", lambda given: KEY)
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "secret.bag"
     path.write_bytes(secret)

@@ -571,7 +571,11 @@ class TableReader(RowReader["pa.Table"]):
         return pa.schema([time, *columns], metadata=text_metadata(texts))
 
     def _empty(self) -> pa.Table:
-        return self._rows(np.zeros(0, np.int64), self._schema.empty_table().columns[1:])
+        import pyarrow as pa
+
+        # Not Schema.empty_table, which imports pandas where that is installed.
+        nothing = [pa.chunked_array([pa.nulls(0, field.type)]) for field in list(self._schema)[1:]]
+        return self._rows(np.zeros(0, np.int64), nothing)
 
     def _concat(self, parts: Sequence[pa.Table]) -> pa.Table:
         import pyarrow as pa
