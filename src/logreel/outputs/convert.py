@@ -7,7 +7,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 
@@ -319,7 +319,7 @@ def takes_fields(output: Output) -> bool:
 def _log(
     opened: Log, target: Target, chosen: Selection, raw: bool, clock: str | None, changes: Changes | None
 ) -> Converted:
-    with _with_shifted_messages(opened, target) as log:
+    with _with_shifted_messages(opened, target) if changes is None else nullcontext(opened) as log:
         plain = decrypted_notes(opened)
         if changes is None:
             part = part_to_convert(log, target, chosen, raw, clock)
