@@ -114,9 +114,9 @@ class Changes:
         The selection is about the log with its changes.
         """
         if isinstance(log, JoinedLog):
-            one = _written(whole_log(log), [], files, folder)
-            part, transforms, skipped = self.part_of(one.log, chosen, files, folder)
-            return replace(part, notes=(*one.notes, *part.notes)), transforms, [*one.skipped, *skipped]
+            joined = _written(whole_log(log), [], files, folder)
+            part, transforms, skipped = self.part_of(joined.log, chosen, files, folder)
+            return replace(part, notes=(*joined.notes, *part.notes)), transforms, [*joined.skipped, *skipped]
         part, transforms, skipped = whole_log(log), list[Transform](), list[str]()
         if self.recipe is not None:
             part, edits = plan_edits(log, self.recipe)
