@@ -186,7 +186,7 @@ def _of_log(
 
 def _catalogues() -> Iterator[Catalogue]:
     """Yield the catalogues of definition languages, then those of formats."""
-    from logreel.schemas.ros1msg.catalogue import CATALOGUE
+    from logreel.schemas.ros1msg.registry import CATALOGUE
 
     yield CATALOGUE
     for form in formats().values():

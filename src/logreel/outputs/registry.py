@@ -79,10 +79,10 @@ _BUILT_IN = (
     Output(
         ".parquet",
         "Apache Parquet",
-        lazy("logreel.outputs.tables.parquet:write"),
+        lazy("logreel.outputs.tables.columnar:write_parquet"),
         Shape.TABLES,
         media=_PARQUET,
-        table=lazy("logreel.outputs.tables.parquet:Table"),
+        table=lazy("logreel.outputs.tables.columnar:ParquetTable"),
     ),
     Output(
         ".csv",
@@ -95,10 +95,10 @@ _BUILT_IN = (
     Output(
         ".arrow",
         "Apache Arrow IPC",
-        lazy("logreel.outputs.tables.arrow:write"),
+        lazy("logreel.outputs.tables.columnar:write_arrow"),
         Shape.TABLES,
         media=_ARROW,
-        table=lazy("logreel.outputs.tables.arrow:Table"),
+        table=lazy("logreel.outputs.tables.columnar:ArrowTable"),
     ),
     Output(
         ".ndjson",
@@ -110,7 +110,7 @@ _BUILT_IN = (
     Output(
         ".jpg",
         "Pictures",
-        lazy("logreel.outputs.media.jpg:write"),
+        lazy("logreel.outputs.media.pictures:write_picture"),
         Shape.ITEMS,
         "picture",
         "pictures",
@@ -119,7 +119,7 @@ _BUILT_IN = (
     Output(
         ".ply",
         "Point clouds",
-        lazy("logreel.outputs.media.ply:write"),
+        lazy("logreel.outputs.media.clouds:write_ply"),
         Shape.ITEMS,
         "cloud",
         "clouds",
@@ -135,14 +135,14 @@ _BUILT_IN = (
         "pictures",
         media="",
     ),
-    Output(".rrd", "Recordings of Rerun", lazy("logreel.outputs.rerun.rrd:write"), Shape.WHOLE, media=""),
+    Output(".rrd", "Recordings of Rerun", lazy("logreel.outputs.rerun:write"), Shape.WHOLE, media=""),
     Output(
-        ".kml", "Tracks in KML", lazy("logreel.outputs.tracks.kml:write"), Shape.WHOLE, *_TRACKS, media=_KML
+        ".kml", "Tracks in KML", lazy("logreel.outputs.tracks:write_kml"), Shape.WHOLE, *_TRACKS, media=_KML
     ),
     Output(
         ".gpx",
         "Tracks in GPX",
-        lazy("logreel.outputs.tracks.gpx:write"),
+        lazy("logreel.outputs.tracks:write_gpx"),
         Shape.WHOLE,
         *_TRACKS,
         media="application/gpx+xml",
@@ -150,7 +150,7 @@ _BUILT_IN = (
     Output(
         ".geojson",
         "Tracks in GeoJSON",
-        lazy("logreel.outputs.tracks.geojson:write"),
+        lazy("logreel.outputs.tracks:write_geojson"),
         Shape.WHOLE,
         *_TRACKS,
         media=_GEOJSON,
@@ -158,7 +158,7 @@ _BUILT_IN = (
     Output(
         ".pcap",
         "Captures of Velodyne packets",
-        lazy("logreel.outputs.media.pcap:write"),
+        lazy("logreel.outputs.media.clouds:write_pcap"),
         Shape.VIDEOS,
         "packet",
         "packets",
@@ -170,10 +170,10 @@ _BUILT_IN = (
 PARQUET_WITH_STRUCTS = Output(
     ".parquet",
     "Apache Parquet",
-    lazy("logreel.outputs.tables.parquet:write_nested"),
+    lazy("logreel.outputs.tables.columnar:write_nested"),
     Shape.TABLES,
     media=_PARQUET,
-    table=lazy("logreel.outputs.tables.parquet:NestedTable"),
+    table=lazy("logreel.outputs.tables.columnar:NestedTable"),
 )
 CSV_WITHOUT_FORMULAS = Output(
     ".csv",

@@ -18,8 +18,15 @@ import numpy as np
 from logreel.errors import DefinitionError
 from logreel.formats.ulog import records
 from logreel.formats.ulog.clock import NS_PER_US, UTC_OFFSET, Found, LatestTimes, Topic
-from logreel.formats.ulog.definitions import Definitions, parse_format
-from logreel.formats.ulog.information import OWN, RecordDetails, is_binary, type_of, value_of
+from logreel.formats.ulog.definitions import (
+    OWN,
+    Definitions,
+    RecordDetails,
+    is_binary,
+    parse_format,
+    type_of,
+    value_of,
+)
 from logreel.formats.ulog.records import DEFAULTS_FLAG, FILE_HEADER, FLAGS_AT, HEAD, KeyValue
 from logreel.index.block_table import TIME_MAX
 from logreel.index.channel_index import FieldAt, SyntheticMessages

@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from logreel.errors import DefinitionError
-from logreel.formats.ulog.information import MAX_SIZE
+from logreel.formats.ulog.definitions import MAX_SIZE
 from logreel.formats.ulog.records import BASIC
 from logreel.index.channel_index import FieldAt
 from logreel.layout.layout import Layout

@@ -22,8 +22,19 @@ from logreel.log.scan import Schema
 from logreel.log.source_files import decrypted_notes
 from logreel.ops.migrate.paths import MissingRule, Path
 from logreel.ops.migrate.plan import ChannelPlan, Files, Planner
-from logreel.ops.migrate.rule import BoundRule, ColumnUpdate, NotColumnsError, Update
-from logreel.ops.migrate.types import NAMED, REAL_NUMBERS, TIMES, FieldType, TypeVersion, current_name, listed
+from logreel.ops.migrate.types import (
+    NAMED,
+    REAL_NUMBERS,
+    TIMES,
+    BoundRule,
+    ColumnUpdate,
+    FieldType,
+    NotColumnsError,
+    TypeVersion,
+    Update,
+    current_name,
+    listed,
+)
 from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.parts import Part, whole_log
 from logreel.ops.rewrite.streams import MessageBatch

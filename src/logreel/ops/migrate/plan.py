@@ -19,10 +19,11 @@ from logreel.log.log import Channel, Log
 from logreel.ops.migrate.bmr import read_bmr
 from logreel.ops.migrate.field_changes import FieldChange, Mapped, MissingSourceError, field_type, parse_path
 from logreel.ops.migrate.paths import Path, Paths
-from logreel.ops.migrate.rule import BoundRule, UpdateRule
 from logreel.ops.migrate.types import (
     NAMED,
+    BoundRule,
     TypeVersion,
+    UpdateRule,
     current_name,
     from_definition,
     from_layout,

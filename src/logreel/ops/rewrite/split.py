@@ -294,7 +294,7 @@ def _by_time(plan: SplitPlan, every: int | None, size: int | None) -> Iterator[S
 
 
 def _by_value(plan: SplitPlan, on: str) -> Iterator[SplitPart]:
-    from logreel.ops.query.held import one_field, value_changes
+    from logreel.ops.query.where import one_field, value_changes
 
     log = plan.log
     changes = value_changes(log, on, plan.span, MOST_PARTS)
@@ -306,7 +306,7 @@ def _by_value(plan: SplitPlan, on: str) -> Iterator[SplitPart]:
 
 
 def _by_condition(plan: SplitPlan, where: str | Iterable[str]) -> Iterator[SplitPart]:
-    from logreel.ops.query.held import true_intervals
+    from logreel.ops.query.where import true_intervals
 
     spans = true_intervals(plan.log, where, plan.span)
     if len(spans) > MOST_PARTS:

@@ -43,7 +43,7 @@ from logreel.outputs.dataset.episode import (
 )
 from logreel.outputs.dataset.planning import LogPlan, Planned, SampledStretch, sync_data
 from logreel.outputs.dataset.spec import Feature, Spec, read_spec
-from logreel.outputs.media.frames import CHAINED, RGB, Decoded, FrameDecoder, VideoFrame, frame_of
+from logreel.outputs.media.pictures import CHAINED, RGB, Decoded, FrameDecoder, VideoFrame, frame_of
 from logreel.outputs.registry import readers
 from logreel.registry.open import as_open_log, open_log, several_logs
 

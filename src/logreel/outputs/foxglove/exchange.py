@@ -38,14 +38,13 @@ from logreel.ops.rewrite import engine
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.read_rows import has_replaced_text, odd_booleans, replaced_texts
 from logreel.ops.rewrite.streams import MessageBatch, by_time, in_order, in_time_order, merged_batches
-from logreel.outputs.foxglove import motion, sensors
-from logreel.outputs.foxglove.schemas import PACKAGE, Fill, Rows, wellknown
+from logreel.outputs.foxglove import messages
+from logreel.outputs.foxglove.messages import PACKAGE, Fill, Rows, wellknown
 from logreel.registry.registry import formats
 from logreel.schemas.languages import language_named, portable
-from logreel.schemas.protobuf.columns import encode
-from logreel.schemas.protobuf.describe import ProtoMessage, descriptor_set
+from logreel.schemas.protobuf.encoder import descriptor_from_layout, encode, type_name, values
 from logreel.schemas.protobuf.fixed_encoder import FixedEncoder, FixedEncoders, fixed_encoder
-from logreel.schemas.protobuf.from_layout import descriptor_from_layout, type_name, values
+from logreel.schemas.protobuf.types import ProtoMessage, descriptor_set
 from logreel.write.format_writer import Payloads
 from logreel.write.original import Original
 
@@ -147,9 +146,9 @@ def encoders_for(ch: Channel, shift: int = 0) -> Iterator[Encoder]:
             yield _encoder(ch, schema, fill)
     for pose in vehicle_poses(ch.log):
         if pose.place[0].topic == ch.topic:
-            yield _encoder(ch, "PoseInFrame", motion.pose(pose, shift))
+            yield _encoder(ch, "PoseInFrame", messages.pose(pose, shift))
         if pose.base[0].topic == ch.topic:
-            yield _encoder(ch, "FrameTransform", motion.transform(pose, shift))
+            yield _encoder(ch, "FrameTransform", messages.transform(pose, shift))
 
 
 def _encoder(ch: Channel, schema: str, fill: Fill) -> Encoder:
@@ -160,25 +159,25 @@ def message_for_lens(lens: Lens, shift: int = 0) -> tuple[str, Fill] | None:
     """Return the well-known schema for *lens* and the function that fills its columns; None if there is none."""
     match lens:
         case Position():
-            return "LocationFix", motion.location(lens, shift)
+            return "LocationFix", messages.location(lens, shift)
         case Pose(repeated=repeated):
-            return "PosesInFrame" if repeated else "PoseInFrame", motion.pose(lens, shift)
+            return "PosesInFrame" if repeated else "PoseInFrame", messages.pose(lens, shift)
         case Transform(repeated=repeated):
-            return "FrameTransforms" if repeated else "FrameTransform", motion.transform(lens, shift)
+            return "FrameTransforms" if repeated else "FrameTransform", messages.transform(lens, shift)
         case Text():
-            return "Log", motion.log_lines(lens, shift)
+            return "Log", messages.log_lines(lens, shift)
         case ActorPose():
-            return "SceneUpdate", motion.scene(lens, shift)
+            return "SceneUpdate", messages.scene(lens, shift)
         case Image(encoding=str()):
-            return "RawImage", sensors.raw_images(lens, shift)
+            return "RawImage", messages.raw_images(lens, shift)
         case Image():
-            return "CompressedImage", sensors.images(lens, shift)
+            return "CompressedImage", messages.images(lens, shift)
         case PackedCloud() | PlainCloud():
-            return "PointCloud", sensors.clouds(lens, shift)
+            return "PointCloud", messages.clouds(lens, shift)
         case PacketCloud():
-            return "PointCloud", sensors.Revolutions(lens, shift)
+            return "PointCloud", messages.Revolutions(lens, shift)
         case LaserScan() | RangeScan():
-            return "LaserScan", sensors.scans(lens, shift)
+            return "LaserScan", messages.scans(lens, shift)
     return None
 
 

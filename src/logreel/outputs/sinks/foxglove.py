@@ -22,8 +22,7 @@ from logreel.outputs.foxglove.exchange import (
     is_common,
     transcoded,
 )
-from logreel.outputs.http.guard import Rules
-from logreel.outputs.http.server import named, valid_token
+from logreel.outputs.http.server import Rules, named, valid_token
 from logreel.outputs.http.websocket_gate import WebSocketGate, private_address
 from logreel.schemas.languages import complete, message_encoding, portable
 

@@ -19,8 +19,7 @@ from logreel.log.times import interval
 from logreel.log.topic_fields import fields_by_topic
 from logreel.meaning.columns import row_at
 from logreel.ops.json_values import to_json_values
-from logreel.outputs.http.answer import StreamAnswer
-from logreel.outputs.http.routes import BYTES, Parameters, RequestParameter, Route, number
+from logreel.outputs.http.routes import BYTES, Parameters, RequestParameter, Route, StreamAnswer, number
 from logreel.outputs.view.limits import (
     CHANNELS,
     FIELDS,
