@@ -6,12 +6,12 @@ import os
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 
-from logreel.errors import LogError, UsageError
+from logreel.errors import UsageError
 from logreel.io.atomic_file import exists, keep_sources, target_of
 from logreel.io.output_stream import Destination
 from logreel.log.joined_log import JOINED, JoinedLog
@@ -25,24 +25,27 @@ from logreel.ops.query.align import Alignment
 from logreel.ops.rewrite.engine import Transform, rewrite
 from logreel.ops.rewrite.parts import Part, select_part, whole_log
 from logreel.ops.rewrite.target import (
+    LOG,
+    UTC,
     CopyOptions,
     Rewritten,
     Target,
     check_names,
+    checked_clock,
     format_of,
     format_to_write,
+    offset_for,
     output_of,
 )
 from logreel.ops.selection import Selection, check_keywords, keywords
-from logreel.outputs.foxglove.exchange import LOG, UTC, checked_clock, offset_for
 from logreel.outputs.job import Job
 from logreel.outputs.registry import (
     CSV_WITHOUT_FORMULAS,
     PARQUET_WITH_STRUCTS,
     Output,
     Shape,
+    channels_for,
     find_output,
-    readers,
 )
 from logreel.outputs.write import (
     LINES,
@@ -62,7 +65,6 @@ from logreel.write.original import original_of
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.joined_log import Openable
-    from logreel.log.log import Channel
     from logreel.log.topic_fields import FieldsByTopic
     from logreel.ops.rewrite.changes import Changes, Edit, Migrate
 
@@ -319,7 +321,7 @@ def takes_fields(output: Output) -> bool:
 def _log(
     opened: Log, target: Target, chosen: Selection, raw: bool, clock: str | None, changes: Changes | None
 ) -> Converted:
-    with _with_shifted_messages(opened, target) as log:
+    with _with_shifted_messages(opened, target) if changes is None else nullcontext(opened) as log:
         plain = decrypted_notes(opened)
         if changes is None:
             part = part_to_convert(log, target, chosen, raw, clock)
@@ -548,27 +550,3 @@ def is_folder(output: Output, name: str) -> bool:
     if output.shape is Shape.ITEMS and not slash:
         raise UsageError(f"{output.suffix} is a folder with a file per {output.item}: write {name}/")
     return slash or (output.shape in (Shape.TABLES, Shape.VIDEOS) and os.path.isdir(name))
-
-
-def channels_for(
-    log: Log, topics: str | Iterable[str] | None, output: Output, exclude: str | Iterable[str] = ()
-) -> list[Channel]:
-    """Return the chosen channels with the content that *output* needs, without those of *exclude*.
-
-    Raises TopicError, UsageError if no channel is left, and LogError if no channel has the content.
-    """
-    every = list(log.channels.values())
-    chosen = [ch for ch in every if not ch.reserved or len(ch)] if topics is None else log.match(topics)
-    without = {ch.number for ch in log.match(exclude)} if exclude else set()
-    chosen = [ch for ch in chosen if ch.number not in without]
-    if without and not chosen:
-        raise UsageError("no channel is left", path=log.name)
-    if not output.reads:
-        return chosen
-    readable = [ch for ch in chosen if readers(ch, output.reads)]
-    if not readable:
-        fit = [repr(ch.topic) for ch in every if readers(ch, output.reads)]
-        hint = f"; these do: {', '.join(fit[:5])}{' …' * (len(fit) > 5)}" if fit else ""
-        which = "the log has no channel that holds" if topics is None else "none of the channels chosen holds"
-        raise LogError(f"{which} {output.needs}{hint}", path=log.name)
-    return readable

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from logreel.errors import UsageError
+from logreel.errors import LogError, UsageError
 from logreel.lenses import lenses
 from logreel.registry.registry import Registry, formats, lazy
 
 if TYPE_CHECKING:
-    from logreel.log.log import Channel
+    from logreel.log.log import Channel, Log
 
 
 class Shape(Enum):
@@ -218,3 +218,27 @@ def find_output(name: str) -> Output:
                 return output
     known = ", ".join(output.names[0] for output in (*OUTPUTS.all().values(), *logs().values()))
     raise UsageError(f"the suffix of {name!r} names no output; known: {known}")
+
+
+def channels_for(
+    log: Log, topics: str | Iterable[str] | None, output: Output, exclude: str | Iterable[str] = ()
+) -> list[Channel]:
+    """Return the chosen channels with the content that *output* needs, without those of *exclude*.
+
+    Raises TopicError, UsageError if no channel is left, and LogError if no channel has the content.
+    """
+    every = list(log.channels.values())
+    chosen = [ch for ch in every if not ch.reserved or len(ch)] if topics is None else log.match(topics)
+    without = {ch.number for ch in log.match(exclude)} if exclude else set()
+    chosen = [ch for ch in chosen if ch.number not in without]
+    if without and not chosen:
+        raise UsageError("no channel is left", path=log.name)
+    if not output.reads:
+        return chosen
+    readable = [ch for ch in chosen if readers(ch, output.reads)]
+    if not readable:
+        fit = [repr(ch.topic) for ch in every if readers(ch, output.reads)]
+        hint = f"; these do: {', '.join(fit[:5])}{' …' * (len(fit) > 5)}" if fit else ""
+        which = "the log has no channel that holds" if topics is None else "none of the channels chosen holds"
+        raise LogError(f"{which} {output.needs}{hint}", path=log.name)
+    return readable

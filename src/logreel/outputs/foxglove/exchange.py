@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import DefinitionError, UsageError
+from logreel.errors import DefinitionError
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.arrays import I64
 from logreel.layout.nodes import Field, Rest, Struct
@@ -109,7 +109,6 @@ WINDOW = 16 << 20
 _SAMPLES = 16
 #: Assumed compression ratio of logs whose payload sizes are not known.
 _PACKED = 4
-UTC, LOG = "utc", "log"
 #: ROS types that Foxglove displays itself, by full name. Source: the supported messages of its Map panel in its
 #: documentation, and for the 3D, Image and Log panels from the source of Foxglove Studio, now that of Lichtblick. Those
 #: also show velodyne_msgs/VelodyneScan, but not with the calibration of a scanner.
@@ -224,27 +223,6 @@ def transcoded(ch: Channel, restamped: bool = False, skipped: list[str] | None =
     return Encoder(
         ch, ch.topic, message, fill, metadata, fixed_encoder(ch.layout, message) if ch.is_uniform else None
     )
-
-
-def checked_clock(clock: str | None) -> str | None:
-    """Return *clock* if it is ``utc``, ``log`` or None; raises UsageError for other values."""
-    if clock not in (None, UTC, LOG):
-        raise UsageError(f"there is no clock {clock!r}: times are of the clock 'utc' or 'log'")
-    return clock
-
-
-def offset_for(clock: str | None, utc_offset: int | None, name: str) -> int:
-    """Return ns to add to times of a log for *clock*; None: UTC if it is known.
-
-    utc_offset  ns to add for UTC, 0 for logs with Unix time; None: unknown
-    name        of the log, for the error
-
-    Raises UsageError if *clock* is ``utc`` and UTC is not known.
-    """
-    if clock == UTC and utc_offset is None:
-        text = "does not tell how its clock relates to UTC: take the clock 'log'"
-        raise UsageError(text, path=name)
-    return 0 if clock == LOG else utc_offset or 0
 
 
 def interleave(
