@@ -41,7 +41,7 @@ from logreel.fleet.upkeep import remove_manifests, settle
 from logreel.io.atomic_file import sync_folder
 from logreel.io.source import is_url
 from logreel.log.scan import Brief
-from logreel.ops.selection import keywords
+from logreel.ops.selection import check_keywords, keywords
 
 if TYPE_CHECKING:
     from logreel.fleet.topic_schema import TopicSchema
@@ -133,6 +133,7 @@ def ingest(
     options, for no sources, for an unknown engine, and as ``plan`` for other arguments; LogError for a folder that is
     no dataset, or that another process writes; OSError if the dataset cannot be written.
     """
+    check_keywords(ingest, options)
     checked = PlanOptions.of(options, decrypt, timestamps)
     roots = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
     paths = source_paths(roots)

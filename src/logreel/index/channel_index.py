@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -256,6 +256,11 @@ class FunctionValues(Rule):
     needs_all: ClassVar[bool] = True
 
     get: Callable[[Any], I64]
+
+    @classmethod
+    def of(cls, values: I64) -> Self:
+        """Return the rule of numbers that are known."""
+        return cls(lambda _: values)
 
     def values(self, index: IndexAccess, channel: int, rows: I64 | None = None) -> I64:
         """Call the function."""

@@ -50,10 +50,6 @@ def _compact(rows: I64) -> Rows:
     return rows
 
 
-def _given(values: I64, index: Any) -> I64:
-    return values
-
-
 def _whole_numbers(name: str, values: ArrayLike, n: int) -> I64:
     """Return int64[n] of an argument; raises UsageError for another number of values, or others."""
     numbers = np.asarray(values)
@@ -194,7 +190,7 @@ class MessageIndex(ChannelIndex):
         rules = [*self.rules]
         for number, values in times.items():
             rules[number] = copy(self.rules[number])
-            rules[number].time = FunctionValues(partial(_given, values))
+            rules[number].time = FunctionValues.of(values)
         return self._changed({"_times": {}, "_sorted": {}, "rules": rules})
 
     def rows_between(self, channel: int, start: int | None, end: int | None, keep: bool = True) -> Rows:

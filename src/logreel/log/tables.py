@@ -307,7 +307,11 @@ class TableReader:
         """Return the messages with these row numbers of the channel."""
         ch = self.ch
         if not _length(rows, len(ch)) and ch.layout.measure.nodes <= EMPTY_NODES:
-            return self._table(np.zeros(0, np.int64), self._schema.empty_table().columns[1:])
+            import pyarrow as pa
+
+            # Not Schema.empty_table, which imports pandas where that is installed.
+            nothing = [pa.chunked_array([pa.nulls(0, field.type)]) for field in list(self._schema)[1:]]
+            return self._table(np.zeros(0, np.int64), nothing)
         if ch.members:
             return self._read_members(rows)
         if not ch.is_uniform:

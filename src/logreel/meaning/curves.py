@@ -91,10 +91,8 @@ def curves(
 
 def channel_curves(ch: Channel, fields: list[str] | None, lo: int | None, hi: int | None) -> Iterator[Curve]:
     """Yield the curves of fields of one channel, with lo <= time < hi (ns); see ``curves``."""
-    import pyarrow as pa
-
     table = ch.to_arrow(fields, *(None if t is None else int(t) for t in (lo, hi)))
-    times = np.asarray(table.column(0).combine_chunks().cast(pa.int64()))
+    times = as_numpy(table.column(0).combine_chunks())
     order = None if np.all(times[1:] >= times[:-1]) else np.argsort(times, kind="stable")
     drawn = False
     for field, column in list(zip(table.schema, table.columns, strict=True))[1:]:
@@ -131,13 +129,21 @@ def _curve(
 def sample_numbers(name: str, array: Any) -> Iterator[tuple[str, NDArray[np.float64]]]:
     """Yield the path and the values of each curve of a column; nothing for text and other columns without numbers."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     arrow_type = array.type
     if pa.types.is_fixed_size_list(arrow_type):
-        if arrow_type.list_size <= MAX_ITEMS:
-            for i in range(arrow_type.list_size):
-                yield from sample_numbers(f"{name}[{i}]", pc.list_element(array, i))
+        size = arrow_type.list_size
+        if size > MAX_ITEMS:
+            return
+        if not array.null_count and not pa.types.is_nested(arrow_type.value_type):
+            # All items at once, as the rows of one array; list_element imports pandas where that is installed.
+            for _, numbers in sample_numbers(name, array.flatten()):
+                yield from ((f"{name}[{i}]", numbers[i::size]) for i in range(size))
+            return
+        import pyarrow.compute as pc
+
+        for i in range(size):
+            yield from sample_numbers(f"{name}[{i}]", pc.list_element(array, i))
         return
     if pa.types.is_duration(arrow_type) or pa.types.is_timestamp(arrow_type):
         yield (

@@ -34,7 +34,7 @@ from logreel.ops.rewrite.target import (
     format_to_write,
     output_of,
 )
-from logreel.ops.selection import Selection, keywords
+from logreel.ops.selection import Selection, check_keywords, keywords
 from logreel.outputs.foxglove.exchange import LOG, UTC, checked_clock, offset_for
 from logreel.outputs.job import Job
 from logreel.outputs.registry import (
@@ -212,6 +212,7 @@ def convert(
     if *dst* needs an extra that is not installed; LogError if *dst* exists, or no channel can be decoded or has the
     content that *dst* needs; IncompleteOutputError, a LogError, if another log format can store none of the messages.
     """
+    check_keywords(convert, options)
     chosen, rendering = Selection.of(selection, options), Rendering.of(options)
     name, stream, named = output_of(dst, format)
     output = find_output(name)

@@ -34,7 +34,7 @@ from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.parts import Part, whole_log
 from logreel.ops.rewrite.streams import MessageBatch, in_file_order
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions, format_of
-from logreel.ops.selection import keywords
+from logreel.ops.selection import check_keywords, keywords
 from logreel.registry.format import Format
 from logreel.registry.open import as_log_to_copy
 from logreel.write.format_writer import FormatWriter
@@ -305,6 +305,7 @@ def edit(
     The new log is read back and compared with the old one before it gets its name. Raises UsageError for changes that
     format or messages do not allow, TopicError and NotFoundError for unknown names, and the errors of ``slice``.
     """
+    check_keywords(edit, options)
     if isinstance(recipe, str | os.PathLike):
         recipe = read_recipe(recipe)
     from_options = Recipe.of(

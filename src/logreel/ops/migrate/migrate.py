@@ -28,7 +28,7 @@ from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.parts import Part, whole_log
 from logreel.ops.rewrite.streams import MessageBatch
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions
-from logreel.ops.selection import keywords
+from logreel.ops.selection import check_keywords, keywords
 from logreel.registry.open import as_log_to_copy, as_open_log
 from logreel.write.payloads import Payloads
 
@@ -97,6 +97,7 @@ def migrate(
     ``skipped``. Raises MissingRuleError, UsageError for rules that contradict each other, UnsupportedError for rules
     that cannot be read, and the errors of ``slice``.
     """
+    check_keywords(migrate, options)
     target = Target.of(dst, options)
     with as_log_to_copy(src, definitions) as log:
         part, migration, skipped = plan_migration(log, Planner(rules, to, known), partial)

@@ -18,7 +18,7 @@ from logreel.log.topic_match import fitting, listed
 from logreel.ops.replay.sink import Sink
 from logreel.ops.replay.timeline import NewTopics, Playing
 from logreel.ops.rewrite.parts import is_latched_by_name
-from logreel.ops.selection import Selection, keywords
+from logreel.ops.selection import Selection, check_keywords, keywords
 
 
 class _Waiting(Event):
@@ -139,6 +139,7 @@ def play_growing(
     Raises UsageError for a negative rate, and for a sink that does not support this; TopicError, when the log is
     complete, for a channel to be renamed that has not come.
     """
+    check_keywords(play_growing, options)
     selection, playing = Selection.of(None, options), Playing.of(None, options)
     rate, delay = playing.rate, playing.delay_ns
     if rate < 0:

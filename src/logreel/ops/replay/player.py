@@ -16,7 +16,7 @@ from logreel.ops.replay.sink import Calls, Sink, Tally
 from logreel.ops.replay.timeline import PlayedOptions, Playing, Timeline, checked_rate
 from logreel.ops.replay.transport import TOPIC as CLOCK
 from logreel.ops.replay.transport import PlayTurn, Requests, Timer, Transport, Turns, clock_channel
-from logreel.ops.selection import Selection, keywords
+from logreel.ops.selection import Selection, check_keywords, keywords
 from logreel.registry.open import open_many
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ class Player:
         definitions: Definitions = (),
         **options: Unpack[PlayedOptions],
     ) -> None:
+        check_keywords(Player.__init__, options)
         if on_message is not None and sink is not None:
             raise UsageError("play to a function or to a sink, not to both")
         played, playing = Selection.of(selection, options), Playing.of(playing, options)

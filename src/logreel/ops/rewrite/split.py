@@ -24,7 +24,7 @@ from logreel.log.times import interval, intervals, utc_shift, utc_text
 from logreel.ops.rewrite.engine import rewrite
 from logreel.ops.rewrite.parts import Part, select_part
 from logreel.ops.rewrite.target import CopyOptions, Rewritten, Target, format_of
-from logreel.ops.selection import Selection, keywords
+from logreel.ops.selection import Selection, check_keywords, keywords
 from logreel.registry.open import as_log_to_copy
 from logreel.registry.registry import states_of
 
@@ -202,6 +202,7 @@ def split(
     Exactly one of *every*, *size*, *by_topic*, *by_segment*, *on* and *where* is required. If a part cannot be written,
     those before it are removed. Raises as ``slice`` does, and LogError if the conditions are never true.
     """
+    check_keywords(split, options)
     chosen = Selection.of(selection, options)
     chosen.refuse("split", "count")
     rules = {"every": every is not None, "size": size is not None, "by_topic": by_topic}

@@ -21,7 +21,7 @@ from logreel.errors import UsageError
 from logreel.io.source import Definitions
 from logreel.log.topic_match import check_pattern
 from logreel.ops.inspect.text import level_number
-from logreel.ops.selection import keywords
+from logreel.ops.selection import check_keywords, keywords
 from logreel.outputs.http.answer import ErrorAnswers, Flows, StreamAnswer, Tell
 from logreel.outputs.http.routes import (
     FLAG,
@@ -527,6 +527,7 @@ class Service:
         decrypt: bool = False,
         **options: Unpack[OpenEndpointOptions],
     ) -> None:
+        check_keywords(Service.__init__, options)
         endpoint = Endpoint.of(options)
         #: The token required of requests.
         self.token = endpoint.token or ""
