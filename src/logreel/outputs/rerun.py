@@ -199,8 +199,8 @@ def show_pictures(entities: Entities, ch: Channel, lens: Image) -> int:
 def _encoded(pictures: list[EncodedPicture]) -> Iterable[Any]:
     import rerun
 
-    blobs, kinds = [picture.data for picture in pictures], [_MEDIA[picture.kind] for picture in pictures]
-    columns: Iterable[Any] = rerun.EncodedImage.columns(blob=blobs, media_type=kinds)
+    blobs, media = [picture.data for picture in pictures], [_MEDIA[picture.suffix] for picture in pictures]
+    columns: Iterable[Any] = rerun.EncodedImage.columns(blob=blobs, media_type=media)
     return columns
 
 
