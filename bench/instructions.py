@@ -57,6 +57,13 @@ for suffix in (".ulg", ".bag", ".bddf"):
     path = logs.numbers(folder, suffix, 2000)
     out = folder / ("out" + suffix)
     tasks[f"write{suffix}: slice"] = lambda path=path, out=out: logreel.slice(path, out, force=True)
+def write(out=folder / "table.bag", schema=logreel.Schema("geometry_msgs/Vector3", "ros1msg", "")):
+    with logreel.create(out, force=True) as writer:
+        writer.write_table(writer.add_channel("/v", schema), table)
+numbers = np.arange(2000.0)
+table = pyarrow.table({"time": np.arange(2000) + 10**18, "x": numbers, "y": numbers, "z": numbers})
+tasks["write.bag: table"] = write
+tasks["convert: ulog to mcap"] = lambda: logreel.convert(sources["ulog"], folder / "out.mcap", force=True)
 packets = np.fromfile(logs.velodyne_packets(folder), np.uint8)[: 100 * 1206]
 some = velodyne.Packets(packets, np.arange(100, dtype=np.int64) * 1206, np.zeros(100, np.int64))
 tasks["velodyne: points"] = lambda: velodyne.decode(some, velodyne.HDL32E)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import logs
-from measure import IMPORT_NUMPY, IMPORT_PYARROW, Group, Job
+from measure import IMPORT_NUMPY, IMPORT_PYARROW, Group, Job, Run
 
 #: Megabytes of the logs, and how often each step is run at most: large logs take other libraries a minute.
 SIZES = {0.1: 7, 1.0: 5, 4.0: 5, 20.0: 3, 60.0: 2, 300.0: 2}
@@ -106,11 +106,12 @@ def groups(x: float) -> list[Group]:
         ):
             steps = tuple(job for step in STEPS for job in _step(log_format, step, rounds))
             quick = megabytes in QUICK_SIZES and (log_format == "ulog" or megabytes == 4.0)
+            part_of = Run.QUICK if quick else Run.FULL
             if x >= 1 or quick:
                 name = f"ladder-{log_format}-{megabytes:g}"
                 title = f"Whole processes: {title} of {megabytes:g} MB"
                 log = _log(log_format, megabytes)
                 found.append(
-                    Group(name, title, log, (IMPORT_NUMPY, IMPORT_PYARROW, *steps), (), "cpu", quick)
+                    Group(name, title, log, (IMPORT_NUMPY, IMPORT_PYARROW, *steps), (), "cpu", part_of)
                 )
     return found

@@ -148,13 +148,19 @@ def _cloud(share: int, points: int = 2000) -> Stream:
     return Stream(Topic("/points", "sensor_msgs/PointCloud2"), head + data + b"\x01", share, 4)
 
 
-#: Topics of bags, each with its share of the messages; ``drive`` is like a robot with a lidar: 1 kB a message.
+def _picture(share: int, size: int = 50_000) -> Stream:
+    data = np.random.default_rng(1).integers(0, 255, size, np.uint8).tobytes()
+    head = _header("camera") + string("jpeg") + struct.pack("<I", size)
+    return Stream(Topic("/camera", "sensor_msgs/CompressedImage"), head + data, share, 4)
+
+
+#: Topics of bags, each with its share of the messages; ``drive`` is like a robot with a lidar and a camera.
 KINDS = {
     "mixed": (_imu(3), _twist(6), _text(1)),
     "joints": (_joints(1),),
     "transforms": (_transforms(1),),
     "clouds": (_cloud(1),),
-    "drive": (_imu(20), _twist(10), _joints(5), _transforms(5), _cloud(1)),
+    "drive": (_imu(20), _twist(10), _joints(5), _transforms(5), _cloud(1), _picture(1)),
 }
 
 

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import IntEnum
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -53,6 +54,14 @@ print(json.dumps(dict(values, wall=wall, cpu=cpu, **({{"memory": memory}} if {wa
 """
 
 
+class Run(IntEnum):
+    """How much is measured: the main workloads on small logs, every format and task, or also what differs little."""
+
+    QUICK = 0
+    FULL = 1
+    LONG = 2
+
+
 @dataclass(frozen=True)
 class Job:
     """Something to measure, in a process of its own: a piece of Python after its *setup*, or a *command* as a whole.
@@ -62,7 +71,7 @@ class Job:
     rounds   of at most so many rounds: for slow libraries
     memory   also watch how much memory it takes besides mapped files
     needs    modules; without them the job is left out
-    quick    whether it is part of a quick run
+    part_of  the shortest run that it is part of
     """
 
     name: str
@@ -72,7 +81,7 @@ class Job:
     rounds: int = 99
     memory: bool = False
     needs: tuple[str, ...] = ()
-    quick: bool = True
+    part_of: Run = Run.QUICK
 
     def run(self, path: Path) -> dict[str, float]:
         """Return the figures of one run: wall and cpu, s; memory, bytes; and values of its own. Raises RuntimeError."""
@@ -157,7 +166,7 @@ class Group:
 
     log      makes the log in a folder; called once
     measure  of the ratios: wall, or cpu, which neighbours disturb less
-    quick    whether it is part of a quick run; *long*: only part of a long one
+    part_of  the shortest run that it is part of
     """
 
     name: str
@@ -166,8 +175,7 @@ class Group:
     jobs: tuple[Job, ...]
     bounds: tuple[Bound, ...] = ()
     measure: str = "wall"
-    quick: bool = True
-    long: bool = False
+    part_of: Run = Run.QUICK
 
 
 @dataclass
@@ -184,13 +192,13 @@ class Taken:
     cost: dict[str, float] = field(default_factory=dict)
     rounds: int = 0
 
-    def round(self, folder: Path, quick: bool) -> None:
+    def round(self, folder: Path, run: Run) -> None:
         """Run every job once."""
         if self.path is None:
             self.path = self.group.log(folder)
             self.size = self.path.stat().st_size if self.path.suffix != ".so" else 0
         for job in self.group.jobs:
-            if self.rounds >= job.rounds or (quick and not job.quick) or job.name in self.missing:
+            if self.rounds >= job.rounds or job.part_of > run or job.name in self.missing:
                 continue
             absent = [name for name in job.needs if find_spec(name) is None]
             if absent:
@@ -304,7 +312,7 @@ PACKAGES = [
 
 def about(note: str) -> dict[str, Any]:
     """Return where and when figures are taken: machine, versions, commit, load; *note* says what is special."""
-    versions = {"python": platform.python_version(), "cc": first_line("cc", "--version")}
+    versions = {"python": platform.python_version(), "cc": first_line("cc", "--version").removeprefix("cc ")}
     for name in PACKAGES:
         try:
             versions[name] = metadata.version(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logs
-from measure import COPY, MEMCPY, READ, Bound, Group, Job, figure, least_ratio, plain_walk, ratio
+from measure import COPY, MEMCPY, READ, Bound, Group, Job, Run, figure, least_ratio, plain_walk, ratio
 
 #: CPU seconds of the vendor's stream reader of BDDF for a million blocks of 8 bytes on two quiet cores.
 VENDOR_CPU = 6.5
@@ -80,7 +80,7 @@ def _ulog(x: float) -> Group:
     return Group("ulog", "ULog", lambda folder: logs.ulog(folder, 300 * x), jobs, bounds)
 
 
-def _rosbag(kind: str, compression: str, x: float, *, quick: bool) -> Group:
+def _rosbag(kind: str, compression: str, x: float, part_of: Run) -> Group:
     setup = warm("rosbag", "import lz4.frame, bz2")
     read_all = "with AnyReader([Path(path)]) as r: kept = sum(len(data) for _, _, data in r.messages())"
     field = "kept = logreel.open(path)['/imu']['linear_acceleration.z']"
@@ -106,9 +106,9 @@ def _rosbag(kind: str, compression: str, x: float, *, quick: bool) -> Group:
     return Group(
         name,
         title,
-        lambda folder: logs.bag(folder, kind, compression, 200 * x if kind == "mixed" else 60 * x),
+        lambda folder: logs.bag(folder, kind, compression, (100 if kind == "mixed" else 60) * x),
         jobs,
-        quick=quick,
+        part_of=part_of,
     )
 
 
@@ -177,7 +177,7 @@ def _bddf_blobs(x: float) -> Group:
         jobs,
         (),
         "cpu",
-        quick=False,
+        part_of=Run.FULL,
     )
 
 
@@ -240,7 +240,7 @@ def _koblenz(name: str, title: str, x: float) -> Group:
         Bound("the index takes {:.2f} x the plain walk", least_ratio("index", "plain walk in C"), most=2),
     )
     if name == "koblenz":
-        return Group(name, title, lambda folder: logs.koblenz(folder, int(60 * x)), jobs, (), "cpu")
+        return Group(name, title, lambda folder: logs.koblenz(folder, max(2, int(60 * x))), jobs, (), "cpu")
     poses = int(5_000_000 * x)
     return Group(name, title, lambda folder: logs.koblenz_poses(folder, poses), jobs, bounds, "cpu")
 
@@ -309,7 +309,13 @@ def _mcap(compression: str, x: float) -> Group:
     def log(folder: logs.Path) -> logs.Path:
         return logs.mcap(folder, logs.random_bag(folder, int(300_000 * x)), compression)
 
-    return Group(f"mcap-{compression}", f"MCAP, {compression}", log, jobs, quick=compression == "zstd")
+    return Group(
+        f"mcap-{compression}",
+        f"MCAP, {compression}",
+        log,
+        jobs,
+        part_of=Run.QUICK if compression == "zstd" else Run.LONG,
+    )
 
 
 def _tables(x: float) -> Group:
@@ -339,15 +345,15 @@ def _tables(x: float) -> Group:
         COPY,
         Job("pyarrow writing the same tables", same, ours + "\ntables = logreel.open(path).tables()"),
         Job("convert to Parquet, all topics", parquet, ours),
-        Job("convert to one long table of a topic", long, ours, quick=False),
+        Job("convert to one long table of a topic", long, ours, part_of=Run.FULL),
         Job("average of a field by SQL", average, ours),
         Job("average of a field by scan_polars", polars, ours),
-        Job("convert to Parquet: memory", parquet, ours, rounds=1, memory=True, quick=False),
-        Job("one long table: memory", long, ours, rounds=1, memory=True, quick=False),
-        Job("SQL: memory", average, ours, rounds=1, memory=True, quick=False),
+        Job("convert to Parquet: memory", parquet, ours, rounds=1, memory=True, part_of=Run.LONG),
+        Job("one long table: memory", long, ours, rounds=1, memory=True, part_of=Run.LONG),
+        Job("SQL: memory", average, ours, rounds=1, memory=True, part_of=Run.LONG),
         Job("pyulog: ULog(path)", "kept = pyulog.ULog(path, None, True)", PYULOG, rounds=2, needs=needs),
         Job("pyulog, pandas, to_parquet", pandas, PYULOG, rounds=1, needs=needs),
-        Job("ulog2csv", csv, PYULOG, rounds=1, needs=needs, quick=False),
+        Job("ulog2csv", csv, PYULOG, rounds=1, needs=needs, part_of=Run.FULL),
     )
     ours_name = "convert to Parquet, all topics"
     bounds = (
@@ -433,7 +439,7 @@ def _summary(x: float) -> Group:
     )
 
 
-def _check(log_format: str, compression: str, x: float) -> Group:
+def _check(log_format: str, compression: str, x: float, part_of: Run) -> Group:
     sample = f"small = os.environ['LOGREEL_BENCH_SAMPLES'] + '/{log_format}'\n"
     setup = "import logreel\n" + sample + "logreel.check(small); logreel.diff(small, small, messages=True)"
     jobs = (
@@ -449,9 +455,7 @@ def _check(log_format: str, compression: str, x: float) -> Group:
             return logs.ulog(folder, 100 * x)
         return logs.bag(folder, "mixed", compression, 60 * x)
 
-    return Group(
-        name, f"Check and compare: {log_format}, {compression}", log, jobs, quick=log_format == "ulog"
-    )
+    return Group(name, f"Check and compare: {log_format}, {compression}", log, jobs, part_of=part_of)
 
 
 def _parts(log_format: str, compression: str, x: float) -> list[Group]:
@@ -501,9 +505,9 @@ def _parts(log_format: str, compression: str, x: float) -> list[Group]:
         for name, variable in (("the merge", "one"), ("the parts as one log", "many"))
     ]
     title = f"Four parts as one log: {suffix}"
-    quick = suffix == "ulog"
+    part_of = Run.FULL if suffix == "ulog" else Run.LONG
     return [
-        Group(f"parts-{suffix}", title, log, (*opening, *jobs), (bound,), quick=quick, long=suffix != "ulog"),
+        Group(f"parts-{suffix}", title, log, (*opening, *jobs), (bound,), part_of=part_of),
     ]
 
 
@@ -528,7 +532,13 @@ class Touch(logreel.Sink):
         code = "with AnyReader([Path(path)]) as r:\n    for message in r.messages(): pass"
         jobs += [Job("rosbags: messages()", code, ROSBAGS, rounds=1, needs=("rosbags",))]
         title, log = "Replay of a bag", lambda folder: logs.bag(folder, "mixed", "none", 60 * x)
-    return Group(f"play-{log_format}", title, log, tuple(jobs), quick=log_format == "rosbag")
+    return Group(
+        f"play-{log_format}",
+        title,
+        log,
+        tuple(jobs),
+        part_of=Run.QUICK if log_format == "rosbag" else Run.LONG,
+    )
 
 
 def groups(x: float) -> list[Group]:
@@ -536,9 +546,9 @@ def groups(x: float) -> list[Group]:
     return [
         _ulog(x),
         _loop(x),
-        _rosbag("mixed", "none", x, quick=True),
-        _rosbag("mixed", "lz4", x, quick=False),
-        *(_rosbag(kind, "none", x, quick=False) for kind in ("joints", "transforms", "clouds")),
+        _rosbag("mixed", "none", x, Run.QUICK),
+        _rosbag("mixed", "lz4", x, Run.FULL),
+        *(_rosbag(kind, "none", x, Run.LONG) for kind in ("joints", "transforms", "clouds")),
         _decoded(x),
         _bddf_small(x),
         _bddf_blobs(x),
@@ -549,9 +559,9 @@ def groups(x: float) -> list[Group]:
         *(_mcap(compression, x) for compression in ("none", "lz4", "zstd")),
         _tables(x),
         _summary(x),
-        _check("ulog", "none", x),
-        _check("rosbag", "none", x),
-        _check("rosbag", "lz4", x),
+        _check("ulog", "none", x, Run.QUICK),
+        _check("rosbag", "none", x, Run.LONG),
+        _check("rosbag", "lz4", x, Run.FULL),
         *_parts("ulog", "none", x),
         *_parts("rosbag", "none", x),
         *_parts("rosbag", "lz4", x),

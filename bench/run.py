@@ -29,23 +29,23 @@ import reading
 import scaling
 import services
 import writing
-from measure import ROOT, Group, Taken, about, compile_walk
+from measure import ROOT, Group, Run, Taken, about, compile_walk
 
 #: Seconds that a run may take, its last round included, and the share of the usual sizes of logs.
-FULL, QUICK, LONG = (690.0, 1.0), (165.0, 0.1), (3600.0, 1.0)
+LENGTHS = {Run.QUICK: (165.0, 0.1), Run.FULL: (690.0, 1.0), Run.LONG: (3600.0, 1.0)}
 
 
-def all_groups(scale: float, quick: bool = False, long: bool = False) -> list[Group]:
+def all_groups(scale: float, run: Run) -> list[Group]:
     """Return the groups of a run."""
     return [
         group
         for module in (ladder, reading, writing, services, scaling)
         for group in module.groups(scale)
-        if (group.quick or not quick) and (long or not group.long)
+        if group.part_of <= run
     ]
 
 
-def measure(groups: list[Group], seconds: float, quick: bool) -> list[Taken]:
+def measure(groups: list[Group], seconds: float, run: Run) -> list[Taken]:
     """Return the figures of as many rounds as fit into the time; the first is always complete."""
     begin, taken = time.perf_counter(), [Taken(group) for group in groups]
     with tempfile.TemporaryDirectory(prefix="logreel-bench-") as name:
@@ -61,7 +61,7 @@ def measure(groups: list[Group], seconds: float, quick: bool) -> list[Taken]:
                 print(
                     f"\r{seconds - left:5.0f} s, round {number}: {one.group.name:40}", end="", file=sys.stderr
                 )
-                one.round(folder, quick)
+                one.round(folder, run)
     print(f"\r{time.perf_counter() - begin:5.0f} s{'':60}", file=sys.stderr)
     return taken
 
@@ -146,7 +146,9 @@ def main() -> int:
         "--quick", action="store_true", help="small logs, the main workloads: at most three minutes"
     )
     length.add_argument(
-        "--long", action="store_true", help="also what takes an hour: fleets, counts up to 100 000"
+        "--long",
+        action="store_true",
+        help="also what takes an hour: further logs, large fleets, counts up to 100 000",
     )
     parser.add_argument(
         "--only", nargs="+", metavar="NAME", help="groups by name, or by patterns such as 'ladder-*'"
@@ -160,16 +162,17 @@ def main() -> int:
         "--note", default="", help="what is special about this run; stands beside its figures"
     )
     args = parser.parse_args()
-    seconds, scale = QUICK if args.quick else LONG if args.long else FULL
+    run = Run.QUICK if args.quick else Run.LONG if args.long else Run.FULL
+    seconds, scale = LENGTHS[run]
     scale = args.scale or scale
-    groups = all_groups(scale, args.quick, args.long or bool(args.only) or args.list)
+    groups = all_groups(scale, Run.LONG if args.only or args.list else run)
     if args.only:
         groups = [group for group in groups if any(fnmatch(group.name, name) for name in args.only)]
     if args.list or not groups:
         print("\n".join(f"{group.name:24}{group.title}" for group in groups) or "no group has such a name")
         return int(not args.list)
     content = {"about": about(args.note)}
-    taken = measure(groups, args.seconds or seconds, args.quick)
+    taken = measure(groups, args.seconds or seconds, run)
     content["groups"] = {one.group.name: one.as_dict() for one in taken}
     facts = content["about"]
     print(f"{facts['machine']}, {facts['system']}, commit {facts['commit']}, load {facts['load']}")

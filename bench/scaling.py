@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import bench_path  # noqa: F401 - before what it makes importable
-from measure import Group, Job
+from measure import Group, Job, Run
 
 TASKS = ("open", "info", "check", "summary", "recover", "table")
 #: CPU seconds after which a task is given up.
@@ -342,11 +342,10 @@ def groups(x: float) -> list[Group]:
             )
             for case in CASES
         ]
-        return Group(
-            name, title, lambda folder: folder / "walk.so", tuple(jobs), quick=False, long=name != "scaling"
-        )
+        part_of = Run.FULL if name == "scaling" else Run.LONG
+        return Group(name, title, lambda folder: folder / "walk.so", tuple(jobs), part_of=part_of)
 
-    few = [int(number * min(x, 1)) for number in (300, 3_000)]
+    few = [int(number * min(x, 1)) for number in (200, 2_000)]
     return [
         group("scaling", "Counts of things in a log", *few),
         group("scaling-100000", "100 000 things", 100_000),

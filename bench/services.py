@@ -31,7 +31,7 @@ import logs
 from logreel.fleet import LocalEngine, ingest
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, FixedArray, Scalar, Struct
-from measure import COPY, Bound, Group, Job, figure, ratio
+from measure import COPY, Bound, Group, Job, Run, figure, ratio
 from support.formats import builtin_formats, sample_log
 from support.harness.range_server import serving_ranges
 from support.samples.rosbag.builder import drive
@@ -159,26 +159,28 @@ def _fleet(x: float) -> list[Group]:
             lambda folder: write_logs(folder, *sizes),
             workers,
             (bound,),
-            quick=False,
+            part_of=Run.FULL,
         ),
         Group(
             "fleet-ray",
             "Fleet: Ray Data, three fields of MCAP files",
             _no_log,
             (Job("ray", call.format("ray(16, 50_000, 3)"), setup, rounds=1, needs=("ray", "mcap")),),
-            long=True,
+            part_of=Run.LONG,
         ),
     ]
-    for count, long in ((20, False), (50, True), (100, True), (200, True), (400, True)):
+    for count in (20, 50, 100, 200, 400):
+        part_of = Run.FULL if count == 20 else Run.LONG
         job = Job(f"{count} logs, two workers", call.format("ingested(path, 2, again=True)"), setup, rounds=1)
         name, title = f"fleet-{count}", f"Fleet: {count} logs of 0.4 MB"
         log = lambda folder, count=count: write_logs(folder, count, 1)  # noqa: E731
-        found.append(Group(name, title, log, (job,), quick=False, long=long))
-    for size, long in ((32, False), (128, True), (512, True)):
+        found.append(Group(name, title, log, (job,), part_of=part_of))
+    for size in (32, 128, 512):
+        part_of = Run.FULL if size == 32 else Run.LONG
         job = Job(f"log of {size} MB", call.format("worker_memory(path)"), setup, rounds=1)
         name, title = f"fleet-memory-{size}", f"Fleet: memory of a worker, log of {size} MB"
         log = lambda folder, size=size: write_logs(folder, 1, int(size * 1e6 * x))  # noqa: E731
-        found.append(Group(name, title, log, (job,), quick=False, long=long))
+        found.append(Group(name, title, log, (job,), part_of=part_of))
     return found
 
 
@@ -315,13 +317,19 @@ def _serve(log_format: str, x: float) -> Group:
         COPY,
         Job("50 clients at once", "values.update(services.serve(path, 50))", "import services", rounds=1),
     )
+    part_of = Run.FULL if log_format == "ulog" else Run.LONG
     differ = Bound(
         "{:.0f} of 50 slices differ from those of the verbs",
         lambda rows: figure(rows, "50 clients at once", "slices that differ"),
         most=0,
     )
     return Group(
-        f"serve-{log_format}", f"Serve slices: {log_format}", makers[log_format], jobs, (differ,), quick=False
+        f"serve-{log_format}",
+        f"Serve slices: {log_format}",
+        makers[log_format],
+        jobs,
+        (differ,),
+        part_of=part_of,
     )
 
 
@@ -377,7 +385,14 @@ def _pace(rate: float) -> Group:
         for job in jobs
         for what, most in (("median", 1.0), ("99 %", 5.0))
     )
-    return Group(f"pace-{rate:g}", f"Replay at rate {rate:g}", _no_log, tuple(jobs), bounds, quick=False)
+    return Group(
+        f"pace-{rate:g}",
+        f"Replay at rate {rate:g}",
+        _no_log,
+        tuple(jobs),
+        bounds,
+        part_of=Run.FULL if rate == 1 else Run.LONG,
+    )
 
 
 LAYOUT = Layout(
@@ -435,7 +450,7 @@ def follow(name: str, messages: int, hz: float) -> Values:
     }
 
 
-def idle(seconds: float = 3.0) -> Values:
+def idle(seconds: float = 2.0) -> Values:
     """Return the share of a core that a follower takes while nothing comes, in percent."""
     with tempfile.TemporaryDirectory() as where:
         path = Path(where) / "log.ulg"
@@ -459,13 +474,13 @@ def cpu_seconds(pid: int) -> float:
 
 
 def _follow() -> Group:
-    call = "values.update(services.follow({!r}, 300, 100.0))"
+    call = "values.update(services.follow({!r}, 150, 100.0))"
     jobs = [
         Job(name, call.format(name), "import services", rounds=1)
         for name in ("ulog", "mcap", "rosbag", "bddf")
     ]
     jobs.append(Job("idle", "values.update(services.idle())", "import services", rounds=1))
-    return Group("follow", "cat -f beside a recorder at 100 Hz", _no_log, tuple(jobs), quick=False)
+    return Group("follow", "cat -f beside a recorder at 100 Hz", _no_log, tuple(jobs), part_of=Run.FULL)
 
 
 def _view(x: float) -> list[Group]:
@@ -481,17 +496,21 @@ def _view(x: float) -> list[Group]:
             "Viewer, 5 million messages",
             _no_log,
             job("pan and zoom", f"pan({max(1, int(5 * x))}, 4)", 1),
-            quick=False,
+            part_of=Run.FULL,
         ),
         Group(
             "view-pan-100",
             "Viewer, 100 million messages",
             _no_log,
             job("pan and zoom", f"pan({max(1, int(100 * x))}, 50)", 1),
-            long=True,
+            part_of=Run.LONG,
         ),
         Group(
-            "view-peers", "Viewer beside Rerun", lambda folder: logs.ulog(folder, 60 * x), beside, quick=False
+            "view-peers",
+            "Viewer beside Rerun",
+            lambda folder: logs.ulog(folder, 60 * x),
+            beside,
+            part_of=Run.FULL,
         ),
     ]
 

@@ -297,15 +297,15 @@ def of_rerun(path: Path, picture: Path) -> tuple[float, float]:
         stderr=subprocess.DEVNULL,
     )
     try:
-        client: ViewerClient | None = None
-        while client is None:
+        shown = False
+        while not shown:
             try:
                 client = ViewerClient(f"rerun+http://127.0.0.1:{port}/proxy")
+                # The recording is active before its first data are there: an end of its timelines says that they are.
+                shown = any(line.end for one in client.get_state().recordings for line in one.timelines)
             except ConnectionError:
-                time.sleep(0.05)
-        # The recording is active before its first data are there: an end of its timelines says that they are.
-        while not any(line.end for one in client.get_state().recordings for line in one.timelines):
-            time.sleep(0.05)
+                shown = False
+            time.sleep(0.0 if shown else 0.05)
         client.save_screenshot(str(picture))
         while not picture.exists():
             time.sleep(0.02)

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import logs
-from measure import COPY, CP_SYNC, ZSTD, Bound, Group, Job, figure, ratio
+from measure import COPY, CP_SYNC, ZSTD, Bound, Group, Job, Run, figure, ratio
 from reading import ROSBAGS, warm
 
 #: CPU seconds of the vendor's writer of BDDF for a million blocks of 8 bytes on two quiet cores.
@@ -81,7 +81,7 @@ with logreel.create(out + "/warm{suffix}") as w: w.write_table(w.add_channel(top
         Job("write, one by one", ONE_BY_ONE, setup),
         Job("write_many", MANY, setup),
         Job("write_table", TABLE, setup),
-        Job("write, a dict of fields each", FIELDS, rows, rounds=2, quick=False),
+        Job("write, a dict of fields each", FIELDS, rows, rounds=2, part_of=Run.FULL),
     ]
     bounds: list[Bound] = []
     if suffix in _WRITE_PEERS:
@@ -150,8 +150,8 @@ def _rewrite(log_format: str, title: str, log: Callable[[Path], Path]) -> Group:
         for job in jobs[1:]
         if not job.needs
     )
-    quick = log_format in ("ulog", "rosbag")
-    return Group(f"rewrite-{log_format}", f"Rewrite: {title}", log, tuple(jobs), bounds, quick=quick)
+    part_of = Run.QUICK if log_format in ("ulog", "rosbag") else Run.FULL
+    return Group(f"rewrite-{log_format}", f"Rewrite: {title}", log, tuple(jobs), bounds, part_of=part_of)
 
 
 #: Genuine rosbag lives in the Python of the system (Debian: python3-rosbag).
@@ -202,7 +202,7 @@ def _rosbag_filter(x: float) -> Group:
             )
         )
     log = lambda folder: logs.bag(folder, "mixed", "none", 20 * x)  # noqa: E731
-    return Group("rosbag-filter", "Bag, beside genuine rosbag", log, tuple(jobs), bounds, quick=False)
+    return Group("rosbag-filter", "Bag, beside genuine rosbag", log, tuple(jobs), bounds, part_of=Run.FULL)
 
 
 def _append(log_format: str, log: Callable[[Path], Path]) -> Group:
@@ -223,7 +223,12 @@ def _append(log_format: str, log: Callable[[Path], Path]) -> Group:
     )
     bound = Bound("beginning to append takes {:.2f} x cp", ratio("begin to append", "cp"), most=3)
     return Group(
-        f"append-{log_format}", f"Append: {log_format}", log, jobs, (bound,), quick=log_format == "ulog"
+        f"append-{log_format}",
+        f"Append: {log_format}",
+        log,
+        jobs,
+        (bound,),
+        part_of=Run.QUICK if log_format == "ulog" else Run.LONG,
     )
 
 
@@ -244,7 +249,7 @@ def _to_others(x: float) -> Group:
         "converting to a bag takes {:.1f} x decoding", ratio("convert to .bag", "decode all columns"), most=4
     )
     log = lambda folder: logs.ulog(folder, 60 * x)  # noqa: E731
-    return Group("convert-ulog", "ULog to other formats", log, tuple(jobs), (bound,), quick=False)
+    return Group("convert-ulog", "ULog to other formats", log, tuple(jobs), (bound,), part_of=Run.FULL)
 
 
 _ROSBAGS_TO_MCAP = (
@@ -299,8 +304,15 @@ def _to_mcap(name: str, title: str, log_format: str, log: Callable[[Path], Path]
         ZSTD,
         Job("--raw, zstd", "logreel.convert(path, name, raw=True)", setup),
         Job("default, zstd", "logreel.convert(path, name)", setup),
-        Job("--raw, lz4", "logreel.convert(path, name, raw=True, compression='lz4')", setup, quick=False),
-        Job("--raw, none", "logreel.convert(path, name, raw=True, compression='none')", setup, quick=False),
+        Job(
+            "--raw, lz4", "logreel.convert(path, name, raw=True, compression='lz4')", setup, part_of=Run.LONG
+        ),
+        Job(
+            "--raw, none",
+            "logreel.convert(path, name, raw=True, compression='none')",
+            setup,
+            part_of=Run.LONG,
+        ),
         alone(True),
         alone(False),
         peer,
@@ -315,7 +327,7 @@ def _to_mcap(name: str, title: str, log_format: str, log: Callable[[Path], Path]
     )
     # Nearly all of the time for random numbers is zstd's: the other library cannot be ten times slower there.
     bounds = tuple(b for b in bounds if name != "mcap-of-random" or "as fast as" not in b.says)
-    return Group(name, title, log, jobs, bounds, quick=log_format == "ulog")
+    return Group(name, title, log, jobs, bounds, part_of=Run.QUICK if log_format == "ulog" else Run.FULL)
 
 
 def _write_mcap(x: float) -> Group:
@@ -344,7 +356,7 @@ def _write_mcap(x: float) -> Group:
     def log(folder: Path) -> Path:
         return logs.mcap(folder, logs.random_bag(folder, int(60_000 * x)), "none")
 
-    return Group("write-mcap", "MCAP with zstd", log, jobs, quick=False)
+    return Group("write-mcap", "MCAP with zstd", log, jobs, part_of=Run.FULL)
 
 
 def _video(x: float) -> Group:
@@ -382,11 +394,11 @@ def _video(x: float) -> Group:
         jobs,
         (),
         "cpu",
-        quick=False,
+        part_of=Run.FULL,
     )
 
 
-def _rerun(name: str, x: float) -> Group:
+def _rerun(name: str, x: float, part_of: Run) -> Group:
     setup = FOLDER + "import logreel, logreel.outputs.rerun.rrd, rerun\n"
     code = "logreel.convert(path, out + '/x.rrd')"
     jobs = (
@@ -394,7 +406,7 @@ def _rerun(name: str, x: float) -> Group:
         Job("convert to .rrd, a curve per field", code, setup, rounds=2, needs=("rerun",)),
         Job("convert to .rrd: memory", code, setup, rounds=1, memory=True, needs=("rerun",)),
     )
-    return Group(name, "Flight to Rerun", lambda folder: logs.ulog(folder, x), jobs, (), "cpu", quick=False)
+    return Group(name, "Flight to Rerun", lambda folder: logs.ulog(folder, x), jobs, (), "cpu", part_of)
 
 
 def groups(x: float) -> list[Group]:
@@ -412,7 +424,7 @@ def groups(x: float) -> list[Group]:
         _rewrite("rosbag", "bag", bag),
         _rewrite("bddf", "BDDF", lambda folder: logs.bddf(folder, 100 * x)),
         _rewrite("carla", "CARLA recording", lambda folder: logs.carla(folder, 100 * x)),
-        _rewrite("koblenz", "Koblenz log", lambda folder: logs.koblenz(folder, int(20 * x), 1000.0)),
+        _rewrite("koblenz", "Koblenz log", lambda folder: logs.koblenz(folder, max(2, int(20 * x)), 1000.0)),
         _rosbag_filter(x),
         _append("ulog", lambda folder: logs.ulog(folder, 100 * x)),
         _append("rosbag", bag),
@@ -432,6 +444,6 @@ def groups(x: float) -> list[Group]:
         ),
         _to_mcap("mcap-of-ulog", "A ULog to MCAP", "ulog", lambda folder: logs.ulog(folder, 20 * x)),
         _video(x),
-        _rerun("rerun", 20 * x),
-        _rerun("rerun-twice", 40 * x),
+        _rerun("rerun", 20 * x, Run.FULL),
+        _rerun("rerun-twice", 40 * x, Run.LONG),
     ]

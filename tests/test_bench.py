@@ -73,7 +73,7 @@ def test_a_name_that_does_not_exist_is_found():
 
 def test_the_code_of_each_job_is_python(bench):
     """Jobs are compiled only when they run; each group has its jobs by distinct names, and one yardstick at most."""
-    groups = bench("run").all_groups(1.0, long=True)
+    groups = bench("run").all_groups(1.0, bench("measure").Run.LONG)
     assert len({group.name for group in groups}) == len(groups)
     for group in groups:
         assert len({job.name for job in group.jobs}) == len(group.jobs), group.name
@@ -85,7 +85,9 @@ def test_the_code_of_each_job_is_python(bench):
 
 
 def test_a_quick_run_has_every_format_and_the_main_tasks(bench):
-    quick = {group.name.partition("-")[0] for group in bench("run").all_groups(0.1, quick=True)}
+    quick = {
+        group.name.partition("-")[0] for group in bench("run").all_groups(0.1, bench("measure").Run.QUICK)
+    }
     assert quick >= {
         "ladder",
         "ulog",
@@ -159,7 +161,7 @@ def test_a_job_that_fails_is_left_out_with_its_reason(bench, tmp_path):
         measure.Job("command", command=(sys.executable, "-c", "open('PATH').read()")),
     )
     one = measure.Taken(measure.Group("g", "A group", lambda folder: log, jobs))
-    one.round(tmp_path, quick=False)
+    one.round(tmp_path, measure.Run.QUICK)
     assert one.rows.keys() == {"good", "command"}
     assert one.rows["good"]["n"] == [3]
     assert one.failures.keys() == {"bad"}
