@@ -31,8 +31,8 @@ ROOT = Path(__file__).parents[2]
 TESTS: dict[str, dict[str, tuple[str, ...]]] = {
     "tests/damage/test_fixed_limits.py": {
         "test_a_layout_with_too_many_leaves_is_refused": ("layout.nodes:MAX_LEAVES",),
-        "test_a_ros_1_definition_that_is_too_long_is_refused": ("schemas.ros1msg.grammar:MAX_TEXT",),
-        "test_a_ros_name_that_is_too_long_is_refused": ("schemas.ros1msg.grammar:MAX_NAME",),
+        "test_a_ros_1_definition_that_is_too_long_is_refused": ("schemas.ros1msg.definition:MAX_TEXT",),
+        "test_a_ros_name_that_is_too_long_is_refused": ("schemas.ros1msg.definition:MAX_NAME",),
         "test_a_ros_2_definition_that_is_too_long_is_refused": ("schemas.ros2msg:MAX_TEXT",),
         "test_a_bag_header_that_is_too_long_is_a_problem": ("formats.rosbag.records:MAX_HEADER",),
         "test_follow_waits_for_an_unfinished_record_up_to_its_limit": (

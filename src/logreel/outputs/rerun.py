@@ -36,10 +36,10 @@ from logreel.lenses import (
     Transform,
     lenses,
 )
-from logreel.lenses.base import grouped, times_of
+from logreel.lenses.base import grouped
 from logreel.lenses.vehicle import vehicle_poses
 from logreel.log.log import Log
-from logreel.log.tables import DENSE, as_numpy, batches
+from logreel.log.tables import DENSE, as_numpy, batches, times_of
 from logreel.log.times import shift_of
 from logreel.meaning.frames import plain_name
 from logreel.meaning.scenes import bodies_of
@@ -199,8 +199,8 @@ def show_pictures(entities: Entities, ch: Channel, lens: Image) -> int:
 def _encoded(pictures: list[EncodedPicture]) -> Iterable[Any]:
     import rerun
 
-    blobs, kinds = [picture.data for picture in pictures], [_MEDIA[picture.kind] for picture in pictures]
-    columns: Iterable[Any] = rerun.EncodedImage.columns(blob=blobs, media_type=kinds)
+    blobs, media = [picture.data for picture in pictures], [_MEDIA[picture.suffix] for picture in pictures]
+    columns: Iterable[Any] = rerun.EncodedImage.columns(blob=blobs, media_type=media)
     return columns
 
 

@@ -165,12 +165,12 @@ class PlaceFields:
 class Cells:
     """Places that occur in a log, as numbers of cells of latitude and longitude."""
 
-    found: set[tuple[int, int]] = field(default_factory=set)
+    numbers: set[tuple[int, int]] = field(default_factory=set)
 
     def add(self, latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> None:
         """Add positions in degrees."""
         pairs = np.stack([np.floor(latitude / CELL), np.floor(longitude / CELL)], axis=1).astype(np.int64)
-        self.found |= {(int(a), int(b)) for a, b in np.unique(pairs, axis=0)}
+        self.numbers |= {(int(a), int(b)) for a, b in np.unique(pairs, axis=0)}
 
     def contain(self, latitude: NDArray[np.float64], longitude: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Return bool[n]: whether positions are in these cells or next to them."""
@@ -178,7 +178,7 @@ class Cells:
         good = np.isfinite(latitude) & np.isfinite(longitude) & (np.abs(latitude) <= 90)
         good &= (np.abs(longitude) <= 180) & ((latitude != 0) | (longitude != 0))
         rows = np.flatnonzero(good)
-        near = {(a + i, b + j) for a, b in self.found for i in (-1, 0, 1) for j in (-1, 0, 1)}
+        near = {(a + i, b + j) for a, b in self.numbers for i in (-1, 0, 1) for j in (-1, 0, 1)}
         pairs = zip(
             np.floor(latitude[rows] / CELL).astype(np.int64).tolist(),
             np.floor(longitude[rows] / CELL).astype(np.int64).tolist(),
@@ -189,7 +189,7 @@ class Cells:
 
     def axis(self, values: NDArray[np.float64], which: int) -> NDArray[np.bool_]:
         """Return bool[n]: whether numbers can be latitudes (0) or longitudes (1) of these cells."""
-        near = {pair[which] + i for pair in self.found for i in (-1, 0, 1)}
+        near = {pair[which] + i for pair in self.numbers for i in (-1, 0, 1)}
         with np.errstate(invalid="ignore"):
             good = np.isfinite(values) & (np.abs(values) <= 180) & (values != np.rint(values))
         numbers = np.floor(np.where(good, values, 0) / CELL).astype(np.int64)

@@ -114,7 +114,7 @@ class PlaceMask:
             new = pattern.sub(HIDDEN, new)
         new = without_numbers(new, self.cells)
         new = self._without_metres(new) if self.points else new
-        if self.cells.found:
+        if self.cells.numbers:
             new = _HASHED.sub(self._hashed, new)
             new = self._without_short_pairs(new)
         if self.names.learned:
@@ -282,7 +282,7 @@ def without_numbers(text: bytes, cells: Cells) -> bytes:
     new = _NMEA.sub(b",,,", text)
     if new != text:
         new = _SENTENCE.sub(_with_checksum, new)
-    results = list(_NUMBER.finditer(new)) if cells.found else []
+    results = list(_NUMBER.finditer(new)) if cells.numbers else []
     if results:
         values = np.array([float(item[0]) for item in results])
         hits = cells.axis(values, 0) | cells.axis(values, 1)
@@ -299,7 +299,7 @@ def says_pair(text: bytes, cells: Cells) -> bool:
     """Return whether a latitude and a longitude of these places follow each other in a text."""
     if _NMEA.search(text):
         return True
-    results = list(_NUMBER.finditer(text)) if cells.found else []
+    results = list(_NUMBER.finditer(text)) if cells.numbers else []
     values = np.array([float(item[0]) for item in results])
     for which in (0, 1):
         first = cells.axis(values[:-1], which) & cells.axis(values[1:], 1 - which)
@@ -373,7 +373,7 @@ class PlaceRule:
 
 def _rules(cells: Cells, points: list[tuple[float, float]]) -> Iterator[PlaceRule]:
     floats = ("float", "double")
-    if cells.found:
+    if cells.numbers:
         for name, unit, types in (
             ("degrees", 1.0, floats),
             ("radians", 180 / np.pi, floats),
@@ -411,7 +411,7 @@ def _is_earth(values: list[F64], cells: Cells) -> Rows:
         far = np.sqrt(sum(item * item for item in values))
         rows = np.asarray((far > EARTH[0]) & (far < EARTH[1]))
     rows &= np.all([np.abs(item) > 1 for item in values], axis=0)
-    if cells.found and rows.any():
+    if cells.numbers and rows.any():
         chosen = np.flatnonzero(rows)
         lat, lon, _ = coordinates.degrees_of_ecef(*(item[chosen] for item in values))
         rows[chosen] = cells.contain(lat, lon)

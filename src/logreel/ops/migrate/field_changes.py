@@ -228,7 +228,7 @@ class FieldChange:
 
     name           path of the new field
     source         path of the old field; None: it is *value*
-    kind           new type as in a definition; empty: that of the source
+    type_name      new type as in a definition; empty: that of the source
     scale, offset  new value = old value · scale + offset
     values         new value by old value; others stay
     clamp          True: values out of range become the nearest one; False: the message is left out
@@ -238,7 +238,7 @@ class FieldChange:
     name: str
     source: FieldPath | None
     value: Any = None
-    kind: str = ""
+    type_name: str = ""
     scale: float = 1
     offset: float = 0
     values: Mapping[str, Any] | None = None

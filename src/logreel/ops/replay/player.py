@@ -162,14 +162,14 @@ class Player:
         with self._changed:
             requests = self._requests
             requests.limit = limit
-            if requests.held:
+            if requests.is_at_limit:
                 requests.asked = True
                 self._changed.notify_all()
 
     @property
     def held(self) -> bool:
         """Whether the replay waits at its ``limit``."""
-        return self._requests.held
+        return self._requests.is_at_limit
 
     @property
     def pausing(self) -> bool:

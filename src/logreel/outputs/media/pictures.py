@@ -26,7 +26,7 @@ PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
 class EncodedPicture:
     """A complete encoded picture: suffix (``.jpg`` or ``.png``), bytes, and size in pixels."""
 
-    kind: str
+    suffix: str
     data: bytes
     width: int
     height: int
@@ -171,7 +171,7 @@ def write_picture(picture: Picture) -> MediaItem:
     if (pixels := pixels_of(picture)) is not None:
         return MediaItem(".png", [png(pixels)])
     blob = encoded(picture)
-    return MediaItem(blob.kind, [blob.data])
+    return MediaItem(blob.suffix, [blob.data])
 
 
 #: By format name in logs: codec, shift and mask to get the NAL unit type after a start code, and the types of key
@@ -217,7 +217,7 @@ def frame_of(picture: Picture) -> VideoFrame:
             raise UnsupportedError(f"it is no packet of {picture.format}")
         return VideoFrame(codec, (0, 0), data, key=bool(kinds & key))
     blob = encoded(picture)
-    if blob.kind == ".jpg":
+    if blob.suffix == ".jpg":
         return VideoFrame("mjpeg", (blob.width, blob.height), blob.data)
     return _raw(decode_png(blob.data), "PNG")
 
