@@ -20,7 +20,7 @@ import logreel
 from logreel.errors import DefinitionError, UsageError
 from logreel.io.source import Source
 from logreel.limits import Limits, fixed_limits
-from logreel.outputs.http.answer import Flow
+from logreel.outputs.http.routes import Flow
 from logreel.outputs.view.limits import SQL_CHARACTERS, SQL_MEMORY
 from support.builders.growing_samples import SAMPLES
 from support.formats import builtin_formats
@@ -55,7 +55,7 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         "test_an_index_file_that_is_too_large_is_not_read": ("registry.index_cache:MAX_TIMES",),
         "test_a_recorded_line_that_was_cut_says_so": ("ops.record.lines:LONGEST",),
         "test_channels_of_a_foxglove_server_are_bounded": ("ops.record.sources.foxglove:MOST_CHANNELS",),
-        "test_logs_of_slices_are_bounded_together": ("outputs.http.answer:LOGS",),
+        "test_logs_of_slices_are_bounded_together": ("outputs.http.routes:MOST_STREAMED_LOGS",),
         "test_an_sql_expression_that_is_too_long_is_refused": ("outputs.view.limits:SQL_CHARACTERS",),
         "test_an_sql_expression_over_too_many_rows_is_refused": ("outputs.view.limits:SQL_ROWS",),
         "test_an_sql_expression_has_bounded_memory": ("outputs.view.limits:SQL_MEMORY",),
@@ -112,8 +112,8 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         "test_one_client_cannot_have_all_connections": ("outputs.http.server:PER_CLIENT",),
     },
     "tests/outputs/test_serve_streams.py": {
-        "test_too_many_slices_at_once_give_503": ("outputs.http.answer:MOST",),
-        "test_a_client_that_reads_nothing_is_disconnected": ("outputs.http.answer:PATIENCE",),
+        "test_too_many_slices_at_once_give_503": ("outputs.http.routes:MOST_STREAMS",),
+        "test_a_client_that_reads_nothing_is_disconnected": ("outputs.http.routes:PATIENCE",),
     },
 }
 
@@ -494,15 +494,15 @@ def test_channels_of_a_foxglove_server_are_bounded(monkeypatch: pytest.MonkeyPat
 def test_logs_of_slices_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
     from starlette.exceptions import HTTPException
 
-    from logreel.outputs.http import answer
+    from logreel.outputs.http import routes
 
     class Stopped:
         def stop(self) -> None:
             pass
 
-    monkeypatch.setattr(answer, "LOGS", 3)
+    monkeypatch.setattr(routes, "MOST_STREAMED_LOGS", 3)
     flows, one, two, three = (
-        answer.Flows(),
+        routes.Flows(),
         *(cast(Flow, Stopped()) for _ in range(3)),
     )
     # A single slice may read more, or it could not be had at all.

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from logreel.errors import DefinitionError, LogError, NotFoundError, UsageError
-from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Log
+from logreel.log.source_files import decrypted_notes
 from logreel.registry.open import open_log
 from logreel.registry.registry import formats
 from logreel.schemas.catalogue import Catalogue, Entry, NewEntry

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 import logreel
-from logreel.outputs.foxglove.schemas import wellknown
+from logreel.outputs.foxglove.messages import wellknown
 from logreel.schemas.protobuf.types import descriptor_set
 from logreel.schemas.ros1msg import define
 from support.oracles.frames import Sent

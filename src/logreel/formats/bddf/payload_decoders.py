@@ -31,6 +31,7 @@ from logreel.schemas.protobuf.wire import BadWire, items
 
 if TYPE_CHECKING:
     from logreel.layout.arrow import Decoded
+    from logreel.layout.numpy_columns import Column
     from logreel.schemas.protobuf.types import Types
 
 #: Characters with a meaning in paths of fields.
@@ -254,7 +255,7 @@ class SignalDecoder:
         fields = layout.record.fields
         got = self._base.decode_batch(index, Layout(Struct(fields[:k]), layout.name), piece, rows)
         wanted = [
-            (f, schema)
+            schema
             for f, schema in zip(fields[k:], self._schemas.values(), strict=True)
             if not isinstance(f.node, Padding | Skip)
         ]
@@ -263,7 +264,7 @@ class SignalDecoder:
         values = list(map(_values, payloads(piece)))
         if got.kept is not None:
             values = [values[i] for i in got.kept.tolist()]
-        return replace(got, arrays=[*got.arrays, *(_column(f, schema, values) for f, schema in wanted)])
+        return replace(got, arrays=[*got.arrays, *(_column(schema, values) for schema in wanted)])
 
     def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
         """See PayloadDecoder."""
@@ -283,16 +284,13 @@ def _values(data: bytes) -> bytes:
         return b""
 
 
-def _column(field: Field, schema: Signals, values: list[bytes]) -> Any:
-    import pyarrow as pa
+def _column(schema: Signals, values: list[bytes]) -> Column:
+    from logreel.layout.numpy_columns import Column, struct, type_of
 
-    from logreel.layout.arrow_from_buffers import arrow_field
-
-    fits = [len(value) == schema.size for value in values]
+    fits = np.array([len(value) == schema.size for value in values], bool)
     table = np.frombuffer(b"".join(v for v, fit in zip(values, fits, strict=True) if fit), schema.dtype)
-    arrow_type = arrow_field(field).type
-    at = np.cumsum(fits) - 1
-    take = pa.array(np.maximum(at, 0), mask=~np.array(fits, bool))
-    parts = [pa.array(np.ascontiguousarray(table[f.name])) for f in arrow_type]
-    structs = pa.StructArray.from_arrays(parts, fields=list(arrow_type))
-    return structs.take(take) if len(structs) else pa.nulls(len(values), arrow_type)
+    members = [
+        (f, Column(type_of(f.node), len(table), np.ascontiguousarray(table[f.name])))
+        for f in schema.node.visible()
+    ]
+    return struct(members, len(table)).take(np.cumsum(fits) - 1, ~fits)

@@ -56,8 +56,16 @@ from logreel.log.scan import ORIGINAL, Schema, channel_key
 from logreel.schemas.jsonschema import JsonDecoder, json_bytes, json_schema
 from logreel.schemas.languages import protobuf_serializer
 from logreel.schemas.protobuf.encoder import mapping, number, packed, part, text
-from logreel.write.payloads import Payloads, joined, serialize_rows
-from logreel.write.schema_maker import Abilities, PayloadSplitter, SchemaMaker, TextChannel, TextColumns
+from logreel.write.format_writer import (
+    Abilities,
+    Payloads,
+    PayloadSplitter,
+    SchemaMaker,
+    TextChannel,
+    TextColumns,
+    joined,
+    serialize_rows,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -144,7 +144,7 @@ class PodDecoder:
     ) -> Decoded:
         """Return columns: *values* are the bytes of all samples, *count* the number of samples per block."""
         from logreel.layout.arrow import Decoded
-        from logreel.layout.arrow_from_buffers import build
+        from logreel.layout.numpy_columns import build
 
         total = int(count.sum())
         arrays = []

@@ -57,8 +57,7 @@ from logreel.log.log import Log
 from logreel.log.scan import Schema
 from logreel.schemas.protobuf.encoder import number, varint
 from logreel.schemas.protobuf.wire import BYTES, BadWire
-from logreel.write.format_writer import FormatWriter
-from logreel.write.payloads import Payload, Payloads
+from logreel.write.format_writer import FormatWriter, Payload, Payloads
 
 
 class UnexpectedBlock(ValueError):

@@ -18,7 +18,7 @@ import numpy as np
 
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.ulog.records import BASIC, RECORD, BadRecord, KeyValue
-from logreel.layout.layout import Layout
+from logreel.layout.layout import Layout, shared
 from logreel.layout.nodes import (
     MAX_DEPTH,
     MAX_LEAVES,
@@ -33,7 +33,7 @@ from logreel.layout.nodes import (
 from logreel.log.scan import Schema
 
 if TYPE_CHECKING:
-    from logreel.write.payloads import Payload
+    from logreel.write.format_writer import Payload
 
 #: Largest payload of a record; arrays that cannot fit are refused before anything is built.
 MAX_BYTES = 65535
@@ -196,6 +196,9 @@ class Definitions:
         Raises DefinitionError as ``extent`` does.
         """
         self.extent(name)
+        return shared(("ulog", name, self.text(name)), lambda: self._layout(name))
+
+    def _layout(self, name: str) -> Layout:
         fields = list(self._struct(name).fields)
         while fields and isinstance(fields[-1].node, Padding):
             fields.pop()

@@ -233,8 +233,11 @@ class KeyedRecords:
         state = "initial" if self.is_initial(entry.offset) else "change"
         if entry.kind == "Q":
             state = "+".join(entry.default_kinds) + " default"
-        texts = (t.encode() for t in (entry.key.name, state, entry.key.type))
-        return b"".join(bytes([len(t)]) + t for t in texts) + struct.pack("<d", float(entry.value))
+        name, kind, of = entry.key.name.encode(), state.encode(), entry.key.type.encode()
+        sizes = len(name), len(kind), len(of)
+        return b"%c%b%c%b%c%b" % (sizes[0], name, sizes[1], kind, sizes[2], of) + struct.pack(
+            "<d", float(entry.value)
+        )
 
 
 def _attachment(name: str, parts: list[KeyedRecord]) -> Attachment:

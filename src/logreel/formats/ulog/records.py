@@ -153,13 +153,15 @@ def as_text(data: bytes) -> str:
 
 def payload_at(source: Source, pos: int) -> bytes:
     """Return the payload of the record at *pos*."""
-    size = int(source.view[pos]) | int(source.view[pos + 1]) << 8
-    return source.read(pos + HEAD, size)
+    view, at = source.view, pos + HEAD
+    return bytes(view[at : at + (view[pos] | view[pos + 1] << 8)])
 
 
 _NAME = re.compile(rb"[A-Za-z0-9_\-/]+\Z")
 _TYPED = re.compile(rb"([A-Za-z0-9_\-/]+)(?:\[(\d{1,9})\])? ([A-Za-z0-9_\-/ ]+)")
 _NUMBERS = (b"int32_t", b"float")
+#: The types of parameters, of which a log has a thousand: too many for an array each.
+_PARAMETERS = {"int32_t": struct.Struct("<i"), "float": struct.Struct("<f")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +185,8 @@ class KeyValue:
         scalar = BASIC.get(self.type)
         if scalar is None:
             return self.data
+        if self.count is None and len(self.data) == 4 and self.type in _PARAMETERS:
+            return _PARAMETERS[self.type].unpack(self.data)[0]
         dtype = np.dtype(SCALARS[scalar][0])
         if len(self.data) % dtype.itemsize or not self.data:
             return self.data

@@ -53,10 +53,17 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import SCALARS
 from logreel.log.log import Log
 from logreel.log.scan import Schema
-from logreel.write.format_writer import FormatWriter, SourceClock
+from logreel.write.format_writer import (
+    MICROSECONDS_INSIDE,
+    NOWHERE,
+    FormatWriter,
+    Payload,
+    Payloads,
+    RecordHeaders,
+    SourceClock,
+    tallied,
+)
 from logreel.write.log_copier import Masking
-from logreel.write.payloads import Payload, Payloads, tallied
-from logreel.write.record_writer import MICROSECONDS_INSIDE, NOWHERE, RecordHeaders
 
 
 class MetadataCopier:
