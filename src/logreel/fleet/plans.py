@@ -33,7 +33,7 @@ from logreel.io.source import is_url
 from logreel.log.scan import Brief
 from logreel.log.times import stored_times, time_ns
 from logreel.log.topic_match import check_pattern, listed
-from logreel.ops.selection import keywords
+from logreel.ops.selection import check_keywords, keywords
 from logreel.schemas.catalogue import data_folder
 
 if TYPE_CHECKING:
@@ -569,6 +569,7 @@ def plan(
     Raises UsageError for a size below 1, for no sources, for a pattern without matches, for a time that cannot be read,
     and for an end before the start; LogError for definitions that do not exist.
     """
+    check_keywords(plan, options)
     checked = PlanOptions.of(options)
     tasks: list[Task] = []
     for path in source_paths(sources):

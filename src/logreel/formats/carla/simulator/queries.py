@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
-from logreel.formats.carla.actors import type_name
-from logreel.formats.carla.columns import Array, RecordingColumns
+from logreel.formats.carla.columns import Array, RecordingColumns, type_name
 from logreel.formats.carla.simulator.printing import (
     KnownActors,
     closing,
