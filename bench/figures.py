@@ -86,7 +86,7 @@ class Results:
 
 def number(value: float) -> str:
     """Return a number with two digits, or all digits before the point."""
-    if value >= 9.95 or value == 0:
+    if value >= 9.95 or value == int(value):
         return f"{value:,.0f}".replace(",", " ")
     return f"{value:.{max(0, 1 - math.floor(math.log10(abs(value))))}f}"
 
@@ -164,7 +164,8 @@ def speed_ulog(r: Results) -> str:
     ]
     rounds = r.groups["ulog"]["rounds"]
     caption = (
-        f"Medians and ranges of {rounds} rounds, each job in a separate process after its imports. The fresh copy is "
+        f"Medians and ranges of {rounds} round{'s' * (rounds > 1)}, each job in a separate process after its "
+        f"imports. The fresh copy is "
         f"`np.array(np.memmap(path))`, including page faults: {copy}; the warm one took {memcpy}. {r.where('ulog')}."
     )
     return f"{_table(head, rows)}\n\n{caption}"
@@ -327,7 +328,7 @@ def remote_tasks(r: Results) -> str:
         for key in r.groups["remote"]["jobs"]["a bag on a server"]
     }
     rows = [[task, values[f"{task}: requests"], f"{values[f'{task}: MB']} MB"] for task in tasks]
-    return _table([f"bag of {r.groups['remote']['bytes'] / 1e9:.0f} GB", "requests", "received"], rows)
+    return _table([f"bag of {number(r.groups['remote']['bytes'] / 1e9)} GB", "requests", "received"], rows)
 
 
 def follow_latency(r: Results) -> str:
@@ -378,7 +379,10 @@ def scale_runs(r: Results) -> str:
     one, two = (r.median("fleet-workers", job, "ingest, s") for job in ("1 worker", "2 workers"))
     megabytes = r.median("fleet-workers", "1 worker", "MB")
     rows = [
-        ["logs of 32 MB, one worker", f"{seconds(one)} ({number(megabytes / one)} MB/s)"],
+        [
+            f"12 logs of {number(megabytes / 12)} MB, one worker",
+            f"{seconds(one)} ({number(megabytes / one)} MB/s)",
+        ],
         [
             "the same, two workers",
             f"{seconds(two)} ({number(megabytes / two)} MB/s): {one / two:.2f} times as fast",
