@@ -153,14 +153,14 @@ def speed_all(r: Results) -> str:
                 rows.append(
                     [f"{group['title']}{size}", job, time, f"{middle} ({low} to {high})", group["yardstick"]]
                 )
-    return _table(["log", "job", "median", "ratio", "to"], rows)
+    return f"{_table(['log', 'job', 'median', 'ratio', 'to'], rows)}\n\n{r.where(next(reversed(r.groups)))}."
 
 
 def speed_bounds(r: Results) -> str:
     """What the bench demands, and what does not hold."""
     judged = [(name, bound) for name, group in r.groups.items() for bound in group["bounds"]]
     rows = [[name, bound["says"], "yes" if bound["holds"] else "**no**"] for name, bound in judged]
-    return _table(["group", "bound", "holds"], rows)
+    return _table(["group", "bound", "holds"], rows) if rows else "(not measured)"
 
 
 def speed_ulog(r: Results) -> str:

@@ -176,7 +176,7 @@ def main() -> int:
         return int(not args.list)
     content = {"about": about(args.note)}
     taken = measure(groups, args.seconds or seconds, run)
-    content["groups"] = {one.group.name: one.as_dict() for one in taken}
+    content["groups"] = {one.group.name: one.as_dict(judged=scale >= 1) for one in taken}
     facts = content["about"]
     print(f"{facts['machine']}, {facts['system']}, commit {facts['commit']}, load {facts['load']}")
     print(", ".join(f"{name} {version}" for name, version in facts["versions"].items()))
