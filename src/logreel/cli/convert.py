@@ -6,13 +6,13 @@ import os
 import sys
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import rich_click as click
+import click
 
 from logreel.cli import draw, inputs, options
 from logreel.cli.help import verb
+from logreel.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

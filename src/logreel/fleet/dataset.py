@@ -16,13 +16,13 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
+from logreel.dataclass import asdict, dataclass, field, replace
 from logreel.errors import LogError, TopicError, UsageError
 from logreel.fleet.catalogue_row import CatalogueRow
 from logreel.fleet.source_files import CATALOGUE, Fingerprint

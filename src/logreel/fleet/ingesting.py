@@ -8,10 +8,10 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
+from logreel.dataclass import asdict, dataclass, field
 from logreel.errors import LogError, UnknownFormatError, UsageError
 from logreel.fleet.catalogue_row import FAILED, OK, CatalogueRow, merged
 from logreel.fleet.dataset import (

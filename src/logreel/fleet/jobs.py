@@ -11,11 +11,11 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from logreel._version import __version__
+from logreel.dataclass import asdict
 from logreel.errors import LogError, heard
 from logreel.fleet.catalogue_row import FAILED
 from logreel.fleet.dataset import DatasetFile, topic_folder, write_json

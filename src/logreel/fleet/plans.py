@@ -8,13 +8,13 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict, Unpack
 
 import numpy as np
 
+from logreel.dataclass import asdict, dataclass, replace
+from logreel.dataclass import fields as dataclass_fields
 from logreel.errors import LogError, TopicError, UsageError
 from logreel.fleet.source_files import (
     Fingerprint,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
+from logreel.dataclass import dataclass
 from logreel.errors import LogError
 from logreel.fleet.source_files import LogPart, open_part
 from logreel.index.block_table import TIME_MAX, TIME_MIN

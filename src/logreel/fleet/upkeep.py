@@ -7,10 +7,10 @@ import dataclasses
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from logreel.dataclass import asdict, dataclass, field
 from logreel.errors import LogError
 from logreel.fleet.catalogue_row import DAMAGED, FAILED, HOUR, LONGEST, CatalogueRow
 from logreel.fleet.dataset import Dataset, DatasetFile, Manifest, locked, read_json, write_json

@@ -9,13 +9,13 @@ are needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.errors import UsageError
 from logreel.index.block_table import MISSING_SIZE, Blocks, Separate, unrolled
 from logreel.io.arrays import I64

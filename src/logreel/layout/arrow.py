@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, replace
 from logreel.io.arrays import I64, repeated
 from logreel.layout.arrow_from_buffers import Buffers, build_fields, list_array
 from logreel.layout.layout import Layout

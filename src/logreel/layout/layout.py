@@ -7,10 +7,10 @@ A Layout is independent of log formats and always little-endian. A fixed-size La
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import DefinitionError
 from logreel.layout.nodes import (
     MAX_LEAVES,

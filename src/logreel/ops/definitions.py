@@ -11,10 +11,10 @@ import fnmatch
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from logreel.dataclass import dataclass
 from logreel.errors import DefinitionError, LogError, NotFoundError, UsageError
 from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Log

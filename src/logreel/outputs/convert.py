@@ -8,9 +8,9 @@ import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 
+from logreel.dataclass import dataclass, replace
 from logreel.errors import LogError, UsageError
 from logreel.io.atomic_file import exists, keep_sources, target_of
 from logreel.io.output_stream import Destination

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from logreel.dataclass import dataclass
 from logreel.errors import UsageError
 from logreel.lenses import lenses
 from logreel.registry.registry import Registry, formats, lazy

@@ -6,9 +6,9 @@ import io
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from logreel.dataclass import dataclass
 from logreel.errors import UsageError
 from logreel.io.append_file import Appender
 from logreel.log.decrypted import decrypted_notes

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.errors import UnsupportedError, UsageError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
+from logreel.dataclass import dataclass
 from logreel.errors import LogError, UnsupportedError
 from logreel.index.gather import Rows
 from logreel.io.arrays import I64

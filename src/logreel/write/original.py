@@ -9,9 +9,9 @@ import base64
 import itertools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from logreel.dataclass import dataclass
 from logreel.log.log import Channel, Log
 from logreel.log.scan import MADE_OF, ORIGINAL, Attachment, Schema
 

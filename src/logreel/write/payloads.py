@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, replace
 from logreel.io.arrays import I64
 from logreel.io.source import Buffer
 from logreel.kernels import records as kernel

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import UsageError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64, GrowingArray

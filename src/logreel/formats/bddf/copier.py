@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from logreel.dataclass import dataclass, replace
 from logreel.formats.bddf import descriptors
 from logreel.formats.bddf.descriptors import CHECKSUM_NONE, CHECKSUM_SHA1, FileDescriptor, StructType
 from logreel.formats.bddf.index_builder import IndexBuilder

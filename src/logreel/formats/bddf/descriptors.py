@@ -9,9 +9,9 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 
+from logreel.dataclass import dataclass, field
 from logreel.schemas.protobuf.wire import entry, items, packed
 
 #: Field numbers of the four messages that a DescriptorBlock can hold.

@@ -7,12 +7,12 @@ rest as the end of the file.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, field, replace
 from logreel.errors import Problem
 from logreel.formats.bddf import descriptors, records
 from logreel.formats.bddf.descriptors import FileDescriptor, SeriesDeclaration

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
+from logreel.dataclass import dataclass
 from logreel.formats.bddf.descriptors import open_descriptor
 from logreel.io.source import Source
 from logreel.schemas.protobuf.wire import BadWire, items

@@ -6,13 +6,13 @@ import base64
 import os
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import replace
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.bddf.descriptors import (
     BEFORE,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from logreel.dataclass import dataclass, replace
 from logreel.formats.bddf.descriptors import POD_TYPES
 from logreel.formats.bddf.payload_decoders import column_names, distinct_names
 from logreel.index.gather import PayloadRange

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import accumulate, chain, count
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, replace
 from logreel.errors import DefinitionError, FileChangedError, LogError, Problem, UsageError
 from logreel.formats.bddf import descriptors, encode_blocks
 from logreel.formats.bddf.descriptors import (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from logreel.dataclass import replace
 from logreel.formats.carla.clock import FRAME, Frames
 from logreel.index.gather import PayloadRange, payload_ranges
 from logreel.index.message_index import MessageIndex
@@ -120,7 +120,7 @@ class RosAxesDecoder(PacketFieldsDecoder):
 
     def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
         """See PayloadDecoder."""
-        from dataclasses import replace
+        from logreel.dataclass import replace
 
         got = super().decode_batch(index, layout, piece, rows)
         members = zip(layout.record.visible(), got.arrays, strict=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.carla import definitions
 from logreel.formats.carla.records import FRAME_END, INSERTED, LAST_KIND, PHYSICS, RELEASED, SHIFTING, TOPICS

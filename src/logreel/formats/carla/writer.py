@@ -5,13 +5,13 @@ from __future__ import annotations
 import struct
 import time as clock
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, field, replace
 from logreel.errors import UnsupportedError, UsageError
 from logreel.formats.carla.records import END, FRAME_START, HEAD, START
 from logreel.formats.carla.scan_builder import ScanBuilder

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
+from logreel.dataclass import dataclass, replace
 from logreel.errors import DefinitionError, LogError
 from logreel.io.source import Source
 from logreel.layout.layout import Layout

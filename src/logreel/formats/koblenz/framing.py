@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.errors import Problem
 from logreel.formats.koblenz.definitions import VERSIONS, Kind, registered_types
 from logreel.formats.koblenz.own_types import read_types

@@ -9,9 +9,9 @@ import json
 import re
 import struct
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
+from logreel.dataclass import replace
 from logreel.errors import DefinitionError
 from logreel.formats.koblenz.definitions import ID_BITS, MessageType, registered_types, type_id
 from logreel.io.source import Source

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 import re
 import struct
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.io.source import Source
 from logreel.layout.nodes import Bytes, FixedArray, Node, Rest, Sequence, String, Struct, size_of
 

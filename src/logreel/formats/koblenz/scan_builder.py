@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from logreel.dataclass import dataclass, field, replace
 from logreel.errors import Finding
 from logreel.formats.koblenz import clock
 from logreel.formats.koblenz.definitions import RAW, UNCOMPRESSED, Kind

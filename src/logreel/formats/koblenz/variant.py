@@ -6,10 +6,10 @@ The description is ambiguous about all three, and headers may be damaged: varian
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 
+from logreel.dataclass import dataclass
 from logreel.errors import Problem, UnsupportedError
 from logreel.formats.koblenz.framing import Framing, search
 from logreel.formats.koblenz.records import (

@@ -11,9 +11,9 @@ Until 0.1 the key ``clock`` contained JSON with the offset and the span.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from logreel.dataclass import dataclass
 from logreel.formats.mcap.definitions import from_json, to_json
 
 #: Times of a log that ends earlier (1973 if they counted from 1970) are relative to its start, or simulated.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.errors import DefinitionError
 from logreel.formats.mcap.definitions import ADDED, ENCODING, UNDEFINED, metadata_to_text
 from logreel.io.arrays import I64

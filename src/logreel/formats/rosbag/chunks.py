@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import bz2
 import zlib
-from dataclasses import dataclass
 
 import numpy as np
 
+from logreel.dataclass import dataclass
 from logreel.errors import Problem
 from logreel.formats.rosbag.encryption import Cipher
 from logreel.io.lz4_frames import unpack_lz4

@@ -7,10 +7,10 @@ rest as the end of the file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
+from logreel.dataclass import dataclass
 from logreel.errors import Problem
 from logreel.formats.rosbag import records
 from logreel.formats.rosbag.definitions import Connection

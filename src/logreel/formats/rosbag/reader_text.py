@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import Problem, UnsupportedError
 from logreel.formats.rosbag.definitions import Connection
 from logreel.formats.rosbag.found import MAX_SPAN, ChunkMessages

@@ -7,10 +7,10 @@ missing if the recorder crashed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import Finding, Problem
 from logreel.formats.rosbag import records
 from logreel.formats.rosbag.definitions import Connection

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from logreel.dataclass import dataclass
 from logreel.io.source import Source
 from logreel.kernels import rosbag
 

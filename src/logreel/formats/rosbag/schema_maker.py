@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
+from logreel.dataclass import dataclass
 from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.layout.layout import Layout
 from logreel.log.scan import ORIGINAL, Schema

@@ -6,12 +6,12 @@ import bz2
 import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.errors import LogError, UsageError
 from logreel.formats.rosbag import records
 from logreel.formats.rosbag.chunks import Chunk

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from logreel.dataclass import dataclass
 from logreel.errors import DefinitionError
 from logreel.formats.ulog.records import BASIC, BadRecord
 from logreel.layout.layout import Layout

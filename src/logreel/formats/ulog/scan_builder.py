@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
+from logreel.dataclass import asdict, dataclass, replace
 from logreel.errors import CHANGED, DefinitionError, Finding, Problem, UnsupportedError
 from logreel.formats.ulog import clock, records
 from logreel.formats.ulog.clock import NS_PER_US, UNIX_US, Found, LatestTimes, ShortClocks, Topic, first_jump

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import replace
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.ulog import records
 from logreel.formats.ulog.clock import NS_PER_US, UNIX_US, UTC_OFFSET

@@ -6,13 +6,13 @@ import mimetypes
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import asdict, dataclass, field, replace
 from logreel.errors import LogError, UnsupportedError, UsageError
 from logreel.index.channel_index import FieldAt
 from logreel.index.gather import Rows

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import DefinitionError, UsageError
 from logreel.io.arrays import I64
 from logreel.io.source import Buffer

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
+from logreel.dataclass import dataclass, field, replace
 from logreel.io.arrays import I64
 from logreel.log.scan import Schema
 from logreel.ops.edit.masks import IdentityMask, Mask, TimeMask, content, masked

@@ -8,12 +8,12 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 import numpy as np
 
+from logreel.dataclass import dataclass, field
 from logreel.ops.edit.pictures import without_metadata
 from logreel.ops.edit.position_fields import words
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import DefinitionError, UsageError
 from logreel.index.channel_index import FieldAt
 from logreel.io.arrays import I64

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import LogError
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import SCALARS, Bytes, FixedArray, Node, Rest, Scalar

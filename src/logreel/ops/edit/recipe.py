@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
+from logreel.dataclass import dataclass, field, fields, replace
 from logreel.errors import UsageError
 from logreel.log.times import Length, duration_ns
 from logreel.ops.toml_lines import line_of

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import LogError, UsageError
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout

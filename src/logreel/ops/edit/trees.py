@@ -6,12 +6,12 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, MutableMapping, MutableSequence, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import DamagedError, LogError, Problem
 from logreel.io.arrays import I64
 from logreel.io.source import Buffer

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from logreel.dataclass import dataclass
 from logreel.errors import LogError
 from logreel.io.arrays import I64
 from logreel.lenses.base import columns, find_stamp, members

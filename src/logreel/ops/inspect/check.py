@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, field, replace
 from logreel.errors import DefinitionError, Finding, LogError, Severity
 from logreel.index.block_table import MISSING_SIZE
 from logreel.index.gather import PayloadRange, batches, load, payload_ranges, places

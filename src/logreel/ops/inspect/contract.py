@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 
+from logreel.dataclass import dataclass
 from logreel.errors import SEVERITIES, Finding, LogError, TopicError, UsageError
 from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_ns, duration_text

@@ -6,9 +6,9 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from logreel.dataclass import dataclass
 from logreel.errors import LogError
 from logreel.lenses import Text, Transform, lenses
 from logreel.lenses.facts import ERROR, WARNING, Band, Fact, Section, since_start

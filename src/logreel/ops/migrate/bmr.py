@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from logreel.dataclass import dataclass
 from logreel.errors import DefinitionError, UsageError
 from logreel.ops.migrate.columns import constant_column, is_struct_path, member, node_of, part_update
 from logreel.ops.migrate.interpreter import MAX_STEPS, Compiler, Method

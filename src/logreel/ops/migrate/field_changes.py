@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from logreel.dataclass import dataclass
 from logreel.errors import DefinitionError, UsageError
 from logreel.ops.migrate.rule import (
     Columns,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from logreel.dataclass import asdict, dataclass, field, replace
 from logreel.errors import LogError, UsageError
 from logreel.io.output_stream import Destination
 from logreel.layout.encode_message import encoder

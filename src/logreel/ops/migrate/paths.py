@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import UsageError
 from logreel.ops.migrate.rule import (
     BoundRule,

@@ -7,10 +7,10 @@ import pathlib
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NoReturn
 
+from logreel.dataclass import dataclass, replace
 from logreel.errors import DefinitionError, UsageError
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Scalar, String, Struct, Time

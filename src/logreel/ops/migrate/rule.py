@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
+from logreel.dataclass import dataclass
 from logreel.layout.layout import Layout
 from logreel.ops.migrate.types import FieldType, TypeVersion, current_name, listed
 

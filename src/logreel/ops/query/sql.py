@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Event, Lock, Thread
 from time import monotonic
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import DefinitionError, LogError, MissingDependencyError, TopicError, UsageError
 from logreel.io.arrays import has_limited_room
 from logreel.layout.arrow_arrays import values_of

@@ -6,12 +6,12 @@ import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
+from logreel.dataclass import dataclass
 from logreel.errors import LogError, UsageError
 from logreel.io.append_file import ACTIVE
 from logreel.io.arrays import I64

@@ -6,10 +6,10 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Self, TypedDict
 
+from logreel.dataclass import dataclass
 from logreel.errors import LogError, UsageError
 from logreel.io.append_file import ACTIVE
 from logreel.io.atomic_file import keep_sources

@@ -10,11 +10,11 @@ import time
 from bisect import bisect_right
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from threading import Condition
 
 import numpy as np
 
+from logreel.dataclass import dataclass
 from logreel.errors import UsageError
 from logreel.index.block_table import TIME_MAX, TIME_MIN, Blocks
 from logreel.index.channel_index import ChannelRules

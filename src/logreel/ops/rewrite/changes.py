@@ -6,11 +6,11 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
 import numpy as np
 
+from logreel.dataclass import dataclass, replace
 from logreel.errors import UsageError
 from logreel.io.arrays import I64
 from logreel.log.joined_log import JoinedLog, earlier

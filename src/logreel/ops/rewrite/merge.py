@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
+from logreel.dataclass import dataclass, field, replace
 from logreel.errors import UsageError
 from logreel.io.output_stream import Destination
 from logreel.log.joined_log import Together, clock_shifts, earlier

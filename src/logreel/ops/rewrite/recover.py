@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
+from logreel.dataclass import asdict, dataclass
 from logreel.errors import LogError, Problem, UsageError
 from logreel.index.merge import in_file_order
 from logreel.io.append_file import ACTIVE

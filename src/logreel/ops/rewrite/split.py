@@ -7,13 +7,13 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import Formatter
 from typing import TYPE_CHECKING, Literal, Unpack
 
 import numpy as np
 
+from logreel.dataclass import dataclass, field, replace
 from logreel.errors import LogError, UsageError
 from logreel.index.message_index import MessageIndex
 from logreel.io.atomic_file import sync_folder

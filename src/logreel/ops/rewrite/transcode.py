@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from logreel.dataclass import dataclass, field, replace
 from logreel.errors import DefinitionError, IncompleteOutputError, LogError, UsageError
 from logreel.index.block_table import TIME_MAX
 from logreel.io.arrays import I64

@@ -10,7 +10,6 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, replace
 from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, replace
 from logreel.errors import LogError
 from logreel.index.block_table import Blocks
 from logreel.index.channel_index import (

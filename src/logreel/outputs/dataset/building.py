@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import asdict, dataclass, field
 from logreel.errors import LogError, MissingDependencyError, UnsupportedError, UsageError
 from logreel.io.arrays import I64
 from logreel.io.atomic_file import exchange, sync_folder, target_of

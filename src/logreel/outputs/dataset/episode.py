@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import asdict, dataclass, field
 from logreel.errors import LogError, UsageError
 from logreel.io.atomic_file import make_folders
 from logreel.io.locking import is_at, lock

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import NotFoundError, UnsupportedError, UsageError
 from logreel.io.arrays import F64, I64
 from logreel.log.log import Channel, Log

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, field, replace
 from logreel.errors import DefinitionError, UsageError
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.arrays import I64

@@ -11,7 +11,6 @@ import contextlib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
 from threading import Event
 from typing import Any
@@ -23,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import UsageError
 from logreel.outputs.http.answer import ErrorAnswers
 

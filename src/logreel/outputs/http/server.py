@@ -12,7 +12,6 @@ import signal
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any, Self, TypedDict
 
@@ -21,6 +20,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from logreel.dataclass import dataclass, replace
 from logreel.errors import LogError, UsageError
 from logreel.outputs.http.guard import Guard, Rules, is_origin
 

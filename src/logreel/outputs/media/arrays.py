@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.errors import MissingDependencyError, Problem, UnsupportedError
 from logreel.lenses import Fixes, Picture, Points
 from logreel.log.times import Time, interval

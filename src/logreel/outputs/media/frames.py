@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.errors import UnsupportedError
 from logreel.lenses import Picture
 from logreel.outputs.media.pictures import encoded, pixels_of

@@ -6,7 +6,6 @@ import os
 import re
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import LogError, UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.lenses import Fixes

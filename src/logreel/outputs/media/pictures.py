@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import struct
 import zlib
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.errors import UnsupportedError
 from logreel.lenses import Picture
 from logreel.lenses.image import MAGIC as JPEG_MAGIC

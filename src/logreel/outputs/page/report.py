@@ -5,9 +5,9 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import Destination, name_and_stream

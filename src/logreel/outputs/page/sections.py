@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
 import numpy as np
 
 from logreel._version import __version__
+from logreel.dataclass import dataclass, replace
 from logreel.errors import LogError
 from logreel.lenses.facts import ERROR, LINE, SPECTROGRAM, WARNING, XY, Band, Chart
 from logreel.log.log import Channel, Log

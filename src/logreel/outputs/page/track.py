@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.errors import LogError
 from logreel.io.arrays import F64, I64
 from logreel.lenses import ActorPose, LocalPose, Pose, Position

@@ -6,13 +6,13 @@ import os
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.errors import DefinitionError, LogError, MissingDependencyError, UnsupportedError
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.arrays import F64, I64

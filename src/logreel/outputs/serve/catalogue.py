@@ -6,10 +6,10 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
+from logreel.dataclass import dataclass
 from logreel.errors import LogError, NotFoundError
 from logreel.io.source import Source
 from logreel.registry.registry import find_format

@@ -9,12 +9,12 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from logreel.dataclass import dataclass
 from logreel.errors import FileChangedError, LogError
 from logreel.io.source import Definitions, Source
 from logreel.log.decrypted import FOR_BOTH, refusal

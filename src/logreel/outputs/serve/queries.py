@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
+from logreel.dataclass import dataclass
 from logreel.errors import LogError, TopicError, UsageError
 from logreel.log.log import Log
 from logreel.log.scan import ALIASES, ENCODING, TOPIC, TYPE

@@ -11,11 +11,11 @@ import io
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import LogError, UsageError
 from logreel.io.append_file import Appender
 from logreel.io.atomic_file import keep_sources

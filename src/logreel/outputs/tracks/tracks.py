@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from math import isfinite
 from xml.sax.saxutils import escape
 
 import numpy as np
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import LogError
 from logreel.lenses import Fixes
 from logreel.log.log import Channel

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
+from logreel.dataclass import dataclass, replace
 from logreel.errors import LogError, MissingDependencyError, NotFoundError, UnsupportedError, UsageError
 from logreel.lenses import Image, Picture
 from logreel.log.log import Log

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from logreel.dataclass import dataclass
 
 #: FieldDescriptor type numbers of scalar kinds.
 KINDS = {

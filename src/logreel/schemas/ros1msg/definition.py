@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+from logreel.dataclass import dataclass
 from logreel.errors import DefinitionError
 from logreel.layout.nodes import MAX_DEPTH, MAX_LEAVES
 from logreel.schemas.ros1msg.grammar import (

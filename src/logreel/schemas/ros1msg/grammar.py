@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
+from logreel.dataclass import dataclass
 from logreel.errors import DefinitionError
 from logreel.layout.nodes import MAX_LEAVES
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import gcd
 from typing import NamedTuple
 
+from logreel.dataclass import dataclass
 from logreel.errors import DefinitionError
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import (

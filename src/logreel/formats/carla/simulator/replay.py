@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import DamagedError, UsageError
 from logreel.formats.carla.columns import ROLL_PITCH_YAW, XYZ, Array, RecordingColumns
 from logreel.formats.carla.definitions import layout

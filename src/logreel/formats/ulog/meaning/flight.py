@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, replace
 from logreel.formats.ulog.modes import bands
 from logreel.io.arrays import F64
 from logreel.lenses.base import Columns
