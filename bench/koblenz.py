@@ -22,7 +22,7 @@ import logreel, logreel.log.log, logreel.formats.koblenz.scan_builder, ctypes, s
 from logreel.io.source import Source
 from logreel.formats.koblenz.scan_builder import scan
 from support.samples.koblenz.drive import drive
-from logreel.formats.koblenz.variant import detect_variant
+from logreel.formats.koblenz.framing import detect_variant
 from logreel.formats.koblenz.reader import Reader
 scan(Source.open(drive(0.1)))
 """

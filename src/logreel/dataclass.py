@@ -255,11 +255,18 @@ def _set_state(self: Any, state: list[Any]) -> None:
         _SET(self, each.name, value)
 
 
-def default_values(cls: type) -> dict[str, Any]:
+def default_values(cls: Any) -> dict[str, Any]:
     """Return the defaults of the fields of a data class by name, without those that have none."""
-    fields: tuple[_Field, ...] = cls.__dict__["__logreel_fields__"]
-    made = {each.name: each.value if each.factory is _NONE else each.factory() for each in fields}
-    return {name: value for name, value in made.items() if value is not _NONE}
+    if "__logreel_fields__" in cls.__dict__:
+        own = [(each.name, each.value, each.factory) for each in cls.__logreel_fields__]
+        none = _NONE
+    else:
+        import dataclasses
+
+        own = [(each.name, each.default, each.default_factory) for each in dataclasses.fields(cls)]
+        none = dataclasses.MISSING
+    values = {name: value if factory is none else factory() for name, value, factory in own}
+    return {name: value for name, value in values.items() if value is not none}
 
 
 def _fields(of: Any) -> Any:

@@ -19,14 +19,14 @@ from logreel.formats.carla import scan_builder as carla
 from logreel.formats.carla.reader import Reader as CarlaReader
 from logreel.formats.carla.records import read_header
 from logreel.formats.koblenz import scan_builder as koblenz
+from logreel.formats.koblenz.framing import detect_variant
 from logreel.formats.koblenz.reader import Reader as KoblenzReader
-from logreel.formats.koblenz.variant import detect_variant
 from logreel.formats.mcap import scan_builder as mcap
 from logreel.formats.mcap.reader import Reader as McapReader
 from logreel.formats.rosbag import scan_builder as rosbag
 from logreel.formats.rosbag.definitions import Channels, Definitions
-from logreel.formats.rosbag.found import FoundFile
 from logreel.formats.rosbag.index_builder import build_index
+from logreel.formats.rosbag.reader import FoundFile
 from logreel.formats.ulog import scan_builder as ulog
 from logreel.formats.ulog.reader import Reader as UlogReader
 from logreel.formats.ulog.records import FILE_HEADER, HEAD

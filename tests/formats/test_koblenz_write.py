@@ -13,7 +13,7 @@ import pytest
 
 import logreel
 from conftest import SHARED
-from logreel.formats.koblenz import variant as time_index
+from logreel.formats.koblenz import framing as time_index
 from support.builders.contents import content
 from support.harness.killed import killed
 from support.harness.rewriting import rewrite

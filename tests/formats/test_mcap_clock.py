@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.formats.mcap.copier import McapCopier
-from logreel.formats.mcap.writer import McapWriter
+from logreel.formats.mcap.writer import McapCopier, McapWriter
 from logreel.io.append_file import Appender
 from support.samples.mcap.builder import START, Builder
 from support.samples.ulog.builder import flight

@@ -77,7 +77,7 @@ def write(path: Path, log: list[tuple[Layout, list[tuple[int, dict[str, Any]]]]]
     topics = {".vel": "Kind{}M", ".bag": "/topic{}"}
     with logreel.create(path) as out:
         if path.suffix == ".vel":
-            from logreel.formats.koblenz.own_types import definition_of
+            from logreel.formats.koblenz.definitions import definition_of
 
             schemas: list[Any] = [
                 logreel.Schema(f"Kind{n}M", "koblenz", definition_of(layout))

@@ -25,7 +25,7 @@ NS = 10**9
 LOGGED, LATE = 1_700_000_000 * NS + 123_456_789, 33 * NS + 7
 DATA = LOGGED - LATE
 #: Whether a reader of MCAPs says what clock a converted log has.
-CLOCKED = importlib.util.find_spec("logreel.formats.mcap.clock") is not None
+CLOCKED = importlib.util.find_spec("logreel.formats.mcap.definitions") is not None
 needs_clock = pytest.mark.skipif(not CLOCKED, reason="MCAPs do not tell their clock yet")
 
 HEADER = "Header header\n"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from logreel.dataclass import dataclass, field, fields, replace
 from logreel.errors import LogError, Problem
 from logreel.fleet.source_files import content_digest, is_content_key
 from logreel.index.channel_index import TIMES_AT_ONCE

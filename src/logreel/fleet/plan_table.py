@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from logreel.dataclass import replace
 from logreel.errors import LogError, MissingDependencyError, UsageError
 from logreel.fleet.catalogue_row import FAILED
 from logreel.fleet.plans import Plan, Task

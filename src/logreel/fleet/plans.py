@@ -8,13 +8,13 @@ import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict, Unpack
 
 import numpy as np
 
-from logreel.dataclass import asdict, dataclass, replace
-from logreel.dataclass import fields as dataclass_fields
 from logreel.errors import LogError, TopicError, UsageError
 from logreel.fleet.source_files import (
     Fingerprint,
@@ -33,7 +33,7 @@ from logreel.io.source import is_url
 from logreel.log.scan import Brief
 from logreel.log.times import stored_times, time_ns
 from logreel.log.topic_match import check_pattern, listed
-from logreel.ops.selection import keywords
+from logreel.ops.selection import check_keywords, keywords
 from logreel.schemas.catalogue import data_folder
 
 if TYPE_CHECKING:
@@ -569,6 +569,7 @@ def plan(
     Raises UsageError for a size below 1, for no sources, for a pattern without matches, for a time that cannot be read,
     and for an end before the start; LogError for definitions that do not exist.
     """
+    check_keywords(plan, options)
     checked = PlanOptions.of(options)
     tasks: list[Task] = []
     for path in source_paths(sources):

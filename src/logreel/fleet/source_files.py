@@ -7,9 +7,9 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from logreel.dataclass import asdict, dataclass
 from logreel.errors import LogError, UnknownFormatError, UsageError
 from logreel.io.source import Source, is_url
 from logreel.log.part_checks import natural_key

@@ -7,10 +7,10 @@ import dataclasses
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from logreel.dataclass import asdict, dataclass, field
 from logreel.errors import LogError
 from logreel.fleet.catalogue_row import DAMAGED, FAILED, HOUR, LONGEST, CatalogueRow
 from logreel.fleet.dataset import Dataset, DatasetFile, Manifest, locked, read_json, write_json
@@ -282,6 +282,7 @@ def settle(dataset: Dataset, manifests: Sequence[Manifest] | None = None) -> Non
         _remove_files(dataset, paths)
         plain = dataclasses.replace(manifest, replaces=())
         plain.write(dataset.logs_folder)
+        sync_folder(dataset.logs_folder)
         if manifest.key in dataset.manifests:
             dataset.manifests[manifest.key] = plain
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import cache, cached_property
 from threading import Event
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from logreel.errors import LogError, Problem, UsageError
 from logreel.io.source import Source
@@ -30,32 +30,6 @@ BUSY = 0.5
 _FROM_LAYOUT = ("layout", "_decoder", "time_label")
 
 
-T = TypeVar("T")
-
-
-class _CheckedProperty(cached_property[T]):
-    """A cached property of a Log, whose value is not kept if the file was truncated while it was read."""
-
-    def __get__(self, log: Any, owner: type[Any] | None = None) -> Any:
-        """Return the value; raises FileChangedError, also in place of an error that the change may have caused."""
-        if log is None:
-            return self
-        try:
-            value = super().__get__(log, owner)
-            log.check_unchanged()
-        except Exception:
-            log.__dict__.pop(self.attrname, None)
-            log.check_unchanged()
-            raise
-        return value
-
-
-if TYPE_CHECKING:
-    checked_property = cached_property
-else:
-    checked_property = _CheckedProperty
-
-
 class GrowingLog(ForPeople):
     """The part of ``Log`` that concerns files which are still written."""
 
@@ -68,6 +42,12 @@ class GrowingLog(ForPeople):
     _growth: Growth | None = None
     #: Gathers columns; made when the first ones are read.
     _ahead: ReadAhead | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Close the log. Messages, tables and arrays read before stay valid; reading more raises LogError."""

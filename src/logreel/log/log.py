@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import cached_property, partial
 from operator import getitem
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import mapguard
 from logreel.layout.layout import Layout
-from logreel.log.growing_log import GrowingLog, checked_property
+from logreel.log.growing_log import GrowingLog
 from logreel.log.scan import (
     NO_SERVICES,
     Attachment,
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from logreel.index.block_table import SelectedMessages
     from logreel.index.gather import Gathered, Want
     from logreel.log.scan import Actor
+
+T = TypeVar("T")
 
 
 class Message(NamedTuple):
@@ -231,6 +233,8 @@ class Channel:
         NumPy masked arrays. Raises NotFoundError (a KeyError) for an unknown field, IndexError for a message after
         the last one, UsageError for any other key.
         """
+        if type(key) is int and key >= 0 and (message := self._message_at(key)) is not None:
+            return message
         if isinstance(key, str):
             from logreel.log.tables import field_values
 
@@ -241,11 +245,16 @@ class Channel:
             return self.to_arrow(key)
         if not isinstance(key, (int, np.integer)) or isinstance(key, bool):
             raise UsageError(f"a channel has fields, messages and slices of these, not {key!r}")
-        row = int(key) + len(self) if key < 0 else int(key)
-        if not 0 <= row < len(self):
-            raise IndexError(f"{self.topic} has {len(self)} messages, so there is none at {key}")
+        count = len(self)
+        row = int(key) + count if key < 0 else int(key)
+        if not 0 <= row < count:
+            raise IndexError(f"{self.topic} has {count} messages, so there is none at {key}")
+        return self._message_at(row) or self._messages_at(np.array([row], np.int64))[0]
+
+    def _message_at(self, row: int) -> Message | None:
+        """Return one message; None if there is none, and where only ``_messages_at`` can tell."""
         values = message_at(self.log.index, self.number, self, row)
-        return self._messages_at(np.array([row], np.int64))[0] if values is None else Message(*values)
+        return None if values is None else tuple.__new__(Message, values)
 
     def _messages_at(self, rows: I64) -> list[Message]:
         """Return the messages with these row numbers, which ascend or descend."""
@@ -443,6 +452,29 @@ class Channel:
         return getitem, (self.log, self.topic)
 
 
+class _CheckedProperty(cached_property[T]):
+    """A cached property of a Log, whose value is not kept if the file was truncated while it was read."""
+
+    def __get__(self, log: Any, owner: type[Any] | None = None) -> Any:
+        """Return the value; raises FileChangedError, also in place of an error that the change may have caused."""
+        if log is None:
+            return self
+        try:
+            value = super().__get__(log, owner)
+            log.check_unchanged()
+        except Exception:
+            log.__dict__.pop(self.attrname, None)
+            log.check_unchanged()
+            raise
+        return value
+
+
+if TYPE_CHECKING:
+    checked_property = cached_property
+else:
+    checked_property = _CheckedProperty
+
+
 class Log(GrowingLog, Mapping[str, Channel]):
     """An open log: a mapping of channels by topic. ``logreel.open`` returns it.
 
@@ -464,13 +496,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
     A Log equals only itself. It pickles as its path and the options of ``logreel.open``.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        format: str,
-        scan: Scan,
-        services: Services = NO_SERVICES,
-    ) -> None:
+    def __init__(self, source: Source, format: str, scan: Scan, services: Services = NO_SERVICES) -> None:
         self.source, self.scan, self.services = source, scan, services
         self.options: dict[str, Any] = {"definitions": (*source.definitions, source.types)}
         self.closed = False
@@ -533,8 +559,8 @@ class Log(GrowingLog, Mapping[str, Channel]):
         if (ahead := self._ahead) is None:
             from logreel.log.read_ahead import ReadAhead
 
-            ahead = self._ahead = ReadAhead(lambda: {ch.number: ch for ch in self.channels.values()})
-        return ahead.gather(want)
+            ahead = self._ahead = ReadAhead({ch.number: ch for ch in self.channels.values()})
+        return ahead.gather(self.index, want)
 
     @cached_property
     def channels(self) -> Mapping[str, Channel]:
@@ -735,23 +761,14 @@ class Log(GrowingLog, Mapping[str, Channel]):
     def holds_between(self, start: int | None, end: int | None) -> bool:
         """Return whether any message has start <= time < end (ns), even outside of ``self.start`` and ``end``."""
         spans = (self.index.rows_between(n, start, end) for n in range(len(self.index.rules)))
-        return any(
-            len(range(rows.start, rows.stop)) if isinstance(rows, slice) else len(rows) for rows in spans
-        )
-
-    def play(self, **options: Any) -> Iterable[Message]:
-        """Return a Player, which yields messages in real time; options are those of ``logreel.play``."""
-        return self.services.verb("play")(self, **options)  # type: ignore[no-any-return]
-
-    def view(self, **options: Any) -> Any:
-        """Return a Viewer of the log, which notebooks show as a frame; options are those of ``logreel.view``."""
-        return self.services.verb("view")(self, **options)
+        return any(rows.stop > rows.start if isinstance(rows, slice) else len(rows) for rows in spans)
 
     def messages_of(
         self, channels: Mapping[int, Channel], selections: Iterator[SelectedMessages]
     ) -> Iterator[Message]:
         """Yield the messages of selections of the index; *channels*: by number."""
-        return map(Message._make, rows_of(self.index, channels, selections))
+        # Without a call of Python code for each message, as ``Message._make`` is.
+        return map(partial(tuple.__new__, Message), rows_of(self.index, channels, selections))
 
     def check_unchanged(self) -> None:
         """Raise FileChangedError if a file of the log was truncated or overwritten since it was opened.
@@ -787,9 +804,3 @@ class Log(GrowingLog, Mapping[str, Channel]):
         """Read the whole file and return what opening it does not check, such as wrong checksums."""
         with self.source.checked():
             return tuple(self.scan.verify())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any, Protocol
 
@@ -76,17 +76,17 @@ class ReadAhead:
     Messages of different channels share cache lines, so gathering many channels in one pass takes much less time than
     one by one. Columns that were gathered ahead are dropped when the channels are no longer read in a row.
 
-    channels  function that returns the channels of the log by their numbers
+    channels  those of the log by their numbers
     """
 
-    def __init__(self, channels: Callable[[], Mapping[int, TableChannel]]) -> None:
+    def __init__(self, channels: Mapping[int, TableChannel]) -> None:
         self._channels = channels
         self._lock = Lock()
         self._last, self._in_a_row = -1, 0
         self._ready: dict[int, tuple[Want, Gathered]] = {}
 
-    def gather(self, want: Want) -> Gathered:
-        """Return the columns of *want*, all messages of a uniform channel with stored times."""
+    def gather(self, index: MessageIndex, want: Want) -> Gathered:
+        """Return the columns of *want*, all messages of a uniform channel with stored times, in *index* of the log."""
         with self._lock:
             follows = 0 < want.channel - self._last <= GAP
             self._last, self._in_a_row = want.channel, self._in_a_row + 1 if follows else 0
@@ -96,24 +96,22 @@ class ReadAhead:
             if not follows:
                 self._ready.clear()
             sequential = self._in_a_row >= SEQUENTIAL and not self._ready
-        channels = self._channels()
-        index = channels[want.channel].log.index
         wants = [want]
         # A loop over some fields, or without times, is not followed.
-        if sequential and want.leaves == channels[want.channel].layout.leaves and want.time is not None:
-            wants += self._next(channels, want.channel + 1)
+        if sequential and want.leaves == self._channels[want.channel].layout.leaves and want.time is not None:
+            wants += self._next(index, want.channel + 1)
         got = gather(index, wants)
         with self._lock:
             if sequential and self._last == want.channel:
                 self._ready = {w.channel: (w, g) for w, g in zip(wants[1:], got[1:], strict=True)}
         return got[0]
 
-    def _next(self, channels: Mapping[int, TableChannel], number: int) -> list[Want]:
+    def _next(self, index: MessageIndex, number: int) -> list[Want]:
         """Return requests for the channels from *number* on, as far as they are alike and within the limits."""
         wants, size, gap = list[Want](), 0, 0
-        for ch in (channels[n] for n in sorted(channels) if n >= number):
+        for ch in (self._channels[n] for n in sorted(self._channels) if n >= number):
             try:
-                want = self._want(ch)
+                want = self._want(index, ch)
             except LogError:
                 want = None
             gap = gap + 1 if want is None else 0
@@ -125,8 +123,8 @@ class ReadAhead:
                 wants.append(want)
         return wants
 
-    def _want(self, ch: TableChannel) -> Want | None:
-        time = ch.log.index.rules[ch.number].time_field
+    def _want(self, index: MessageIndex, ch: TableChannel) -> Want | None:
+        time = index.rules[ch.number].time_field
         if not len(ch) or time is None or not ch.is_uniform:
             return None
         return Want(ch.number, ch.layout.leaves, time)

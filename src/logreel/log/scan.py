@@ -214,7 +214,7 @@ class PayloadDecoder(Protocol):
     """Decodes the payloads of one channel instead of the Layout kernel; the Layout then describes only the result."""
 
     def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
-        """Decode messages into Arrow arrays, one per visible member of *layout*; flat where messages hold many records.
+        """Decode messages into columns, one per visible member of *layout*; flat where messages hold many records.
 
         layout  the Layout of the channel, or a part of it
         rows    int64[n]: row numbers in the channel of the messages of *piece*
@@ -282,17 +282,10 @@ def decoded(layout: Layout, rows: list[dict[str, Any]], bad: list[tuple[int, str
     bad   (row, reason) of each of the others
     n     number of all messages
     """
-    import pyarrow as pa
-
     from logreel.layout.arrow import Decoded
-    from logreel.layout.arrow_from_buffers import arrow_field
+    from logreel.layout.numpy_columns import PlainValues
 
-    arrays = []
-    for f in layout.record.visible():
-        arrow_type = arrow_field(f).type
-        values = pa.array([row[f.name] for row in rows], arrow_type, from_pandas=False)
-        # A projection may want only a part of a struct.
-        arrays.append(values)
+    arrays = [PlainValues(f.node, [row[f.name] for row in rows]) for f in layout.record.visible()]
     kept = np.setdiff1d(np.arange(n), [i for i, _ in bad]) if bad else None
     return Decoded(arrays, kept, bad, np.zeros(0, np.int64), None)
 

@@ -40,7 +40,6 @@ class Tabular(Brief):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-
         return "".join(table(block.title, block.head, block.rows) for block in self._blocks())
 
 
@@ -72,10 +71,22 @@ FOR_AUTHORS = {
 
 
 class ForPeople:
-    """Mixin of Log: a table in notebooks; ``dir``, and so the completion of a prompt, lists what people use."""
+    """Mixin of Log: what plays and shows it, also in notebooks.
+
+    ``dir``, and so the completion of a prompt, lists what people use.
+    """
+
+    def play(self, **options: Any) -> Iterable[Any]:
+        """Return a Player, which yields messages in real time; options are those of ``logreel.play``."""
+        log: Any = self
+        return log.services.verb("play")(log, **options)  # type: ignore[no-any-return]
+
+    def view(self, **options: Any) -> Any:
+        """Return a Viewer of the log, which notebooks show as a frame; options are those of ``logreel.view``."""
+        log: Any = self
+        return log.services.verb("view")(log, **options)
 
     def _repr_html_(self) -> str:
-
         return log_table(self)
 
     def _ipython_key_completions_(self) -> list[str]:

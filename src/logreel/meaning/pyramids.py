@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
@@ -27,7 +28,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel._version import __version__
-from logreel.dataclass import dataclass
 from logreel.io.arrays import F64, I64, keep_freed_memory
 from logreel.io.source import MapGuard
 from logreel.io.trusted_file import open_trusted

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.dataclass import dataclass, field
 from logreel.errors import LogError
 from logreel.io.arrays import F64
 from logreel.lenses import (
@@ -24,10 +24,10 @@ from logreel.lenses import (
     Pose,
     RangeScan,
     Transform,
+    lenses_of,
 )
 from logreel.lenses.vehicle import VehiclePose, vehicle_poses
 from logreel.log.times import SECOND
-from logreel.meaning.channels import lenses_of
 from logreel.meaning.frames import NOWHERE, FramePlace, FramesAt, LogFrames, plain_name
 
 if TYPE_CHECKING:

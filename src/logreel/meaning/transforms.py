@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 from xml.sax.saxutils import quoteattr
@@ -10,7 +11,6 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.dataclass import dataclass
 from logreel.errors import LogError, NotFoundError, UsageError
 from logreel.io.arrays import F64, I64
 from logreel.lenses.rotation import Columns, conjugated, euler, matrices, multiplied, rotated

@@ -5,9 +5,9 @@ from __future__ import annotations
 import mimetypes
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from logreel.dataclass import asdict, dataclass
 from logreel.errors import LogError, UsageError
 from logreel.write.format_writer import FormatWriter
 from logreel.write.writer import Writer, create

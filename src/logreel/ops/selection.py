@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from functools import wraps
-from typing import Any, Self, TypedDict, TypeVar, cast
+from typing import Any, Self, TypedDict, TypeVar
 
 from logreel.dataclass import dataclass, default_values, fields
 from logreel.errors import UsageError
@@ -96,35 +95,31 @@ class Selection:
 
 
 def keywords(options: type, *defaults: type, others: bool = False) -> Callable[[_Function], _Function]:
-    """Return a decorator for functions with ``**options: Unpack[OPTIONS]``; a keyword that is no option is a TypeError.
+    """Return a decorator that shows OPTIONS of functions with ``**options: Unpack[OPTIONS]`` in their signatures.
 
     options   the TypedDict of the keywords
-    defaults  dataclasses with fields of these names; their defaults are shown in the signature
-    others    True: the function takes other keywords, too
+    defaults  dataclasses with fields of these names; their defaults are shown
+    others    True: the function takes other keywords, too; else it calls ``check_keywords``
     """
     usual = {
         name: value for options_class in defaults for name, value in default_values(options_class).items()
     }
 
     def decorate(function: _Function) -> _Function:
-        @wraps(function)
-        def call(*args: Any, **named: Any) -> Any:
-            for name in named:
-                if name not in known and not others:
-                    raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
-            return function(*args, **named)
-
         signature = inspect.signature(function)
-        own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        *own, rest = signature.parameters.values()
         more = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual.get(name), annotation=hint)
             for name, hint in options.__annotations__.items()
         ]
-        known = {p.name for p in (*own, *more)}
-        rest = [
-            p for p in signature.parameters.values() if others and p.kind is inspect.Parameter.VAR_KEYWORD
-        ]
-        call.__signature__ = signature.replace(parameters=[*own, *more, *rest])  # type: ignore[attr-defined]
-        return cast("_Function", call)
+        parameters = [*own, *more, *([rest] if others else [])]
+        function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return function
 
     return decorate
+
+
+def check_keywords(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Raise TypeError for *options* that are not in the signature of *function*, as ``keywords`` shows it."""
+    for name in options.keys() - inspect.signature(function).parameters.keys():
+        raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")

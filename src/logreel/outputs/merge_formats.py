@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
-from logreel.dataclass import replace
 from logreel.errors import UsageError
 from logreel.io.atomic_file import exists, keep_sources, target_of
 from logreel.io.output_stream import Destination
-from logreel.log.joined_log import inputs_of
 from logreel.log.log import Log
+from logreel.log.source_files import inputs_of
 from logreel.ops.rewrite.merge import (
     Joining,
     MergedLog,
@@ -24,7 +24,7 @@ from logreel.ops.rewrite.merge import (
 )
 from logreel.ops.rewrite.parts import Part, by_file, shift_clock, whole_log
 from logreel.ops.rewrite.target import Rewritten, Target, log_output_of
-from logreel.ops.selection import Selection, keywords
+from logreel.ops.selection import Selection, check_keywords, keywords
 from logreel.registry.format import Format
 from logreel.registry.open import open_many, read_itself
 from logreel.registry.registry import formats
@@ -68,6 +68,7 @@ def merge(
     them. Raises UsageError for logs of several formats if *dst* is not for exchange, for clocks of different kinds
     without *align*, and as ``slice`` does.
     """
+    check_keywords(merge, options)
     chosen = span_of(selection, options)
     with contextlib.ExitStack() as stack:
         logs = [read_itself(log, also_remote=False) for log in open_many(sources, stack, definitions)]

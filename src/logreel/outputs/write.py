@@ -6,16 +6,16 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from threading import RLock
 from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from logreel._version import __version__
-from logreel.dataclass import asdict, dataclass
 from logreel.errors import DefinitionError, LogError
-from logreel.log.joined_log import inputs_of
 from logreel.log.scan import Brief
+from logreel.log.source_files import inputs_of
 from logreel.ops.json_values import to_json_values
 from logreel.ops.query.align import Alignment
 from logreel.outputs.files import (

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-from logreel.dataclass import dataclass, field
 
 if TYPE_CHECKING:
     import pyarrow as pa

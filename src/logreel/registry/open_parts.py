@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
-from logreel.dataclass import replace
 from logreel.errors import Problem, UsageError
 from logreel.index.joined import JoinedIndex, Member
 from logreel.io.source import Readable

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import tempfile
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -20,7 +21,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from logreel.dataclass import dataclass
 from logreel.errors import LogError, UsageError
 from logreel.log.log import Log
 from logreel.ops.rewrite.merge import merge

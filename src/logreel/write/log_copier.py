@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from logreel.dataclass import dataclass
 from logreel.errors import LogError, UnsupportedError
 from logreel.index.gather import Rows
 from logreel.io.arrays import I64
@@ -16,8 +16,7 @@ from logreel.log.log import Log
 from logreel.log.scan import ORIGINAL, Schema, channel_key
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
-from logreel.write.format_writer import FormatWriter
-from logreel.write.payloads import joined
+from logreel.write.format_writer import FormatWriter, joined
 
 
 @dataclass(frozen=True, slots=True)

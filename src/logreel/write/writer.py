@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import index
 from pathlib import Path
@@ -18,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.dataclass import dataclass, field, replace
 from logreel.errors import DefinitionError, LogError, TopicError, UnsupportedError, UsageError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
@@ -32,8 +32,7 @@ from logreel.log.times import Time, WriterClock, written_array, written_ns
 from logreel.registry.format import Format
 from logreel.registry.open import open_log
 from logreel.registry.registry import check_options, formats
-from logreel.write.format_writer import FormatWriter
-from logreel.write.payloads import Payload, Payloads
+from logreel.write.format_writer import FormatWriter, Payload, Payloads
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,8 +1,8 @@
 """CARLA recordings (``.log``, ``.rec``), written by the recorder of the driving simulator.
 
 The registry imports this package, and what ``FORMAT`` names when it is used. ``reader.py`` follows the packets,
-``scan_builder.py`` makes the Scan, ``clock.py`` knows frames and their times. ``simulator/`` answers what CARLA's own
-tools answer, and is ``logreel.carla`` and the verbs ``logreel carla``.
+``scan_builder.py`` makes the Scan, ``payload_decoders.py`` knows frames and their times. ``simulator/`` answers what
+CARLA's own tools answer, and is ``logreel.carla`` and the verbs ``logreel carla``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ FORMAT = Format(
     sniff=_sniff,
     scan=lazy_scan("logreel.formats.carla.scan_builder:scan"),
     create=lazy("logreel.formats.carla.writer:CarlaWriter"),
-    append=lazy("logreel.formats.carla.append:append"),
+    append=lazy("logreel.formats.carla.writer:append"),
     copier=lazy("logreel.formats.carla.copier:CarlaCopier"),
     like=_like,
     meaning=lazy("logreel.formats.carla.meaning:meaning"),
@@ -69,9 +69,9 @@ FORMAT = Format(
     api=lazy_value("logreel.formats.carla.simulator.api"),
     commands=lazy_value("logreel.formats.carla.simulator.commands:COMMANDS"),
     more_commands={"metrics": "logreel-carla-metrics"},
-    charts=lazy("logreel.formats.carla.charts:charts"),
-    bands=lazy("logreel.formats.carla.charts:bands"),
+    charts=lazy("logreel.formats.carla.meaning:charts"),
+    bands=lazy("logreel.formats.carla.meaning:bands"),
     frames=lazy("logreel.formats.carla.simulator.info:frames"),
-    storage=lazy_value("logreel.formats.carla.storage:STORAGE"),
+    storage=lazy_value("logreel.formats.carla.records:STORAGE"),
     limits=_limits,
 )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from logreel.dataclass import dataclass, replace
 from logreel.formats.carla.definitions import RAW, layout, physics, width
 from logreel.formats.carla.records import END, EVENT_ADD, FRAME_START, HEAD, PHYSICS
 from logreel.formats.carla.scan_builder import ScanBuilder

@@ -1,20 +1,26 @@
-"""What happened in a drive in the simulator: actors, distances and speeds, collisions, blocked actors, red lights."""
+"""What happened in a drive in the simulator, in words, charts and bands.
+
+Words for the summary: actors, distances and speeds, collisions, blocked actors, red lights.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logreel.formats.carla.actors import ActorMotion
-from logreel.formats.carla.columns import Array, RecordingColumns, metres
+from logreel.formats.carla.columns import ActorMotion, Array, RecordingColumns, metres
 from logreel.formats.carla.simulator.queries import blocked, collisions
-from logreel.lenses.facts import WARNING, Fact, Section, since_start
+from logreel.lenses.facts import WARNING, Band, Chart, Fact, Section, Series, since_start
 from logreel.log.log import Log
 from logreel.log.scan import Actor
 from logreel.log.times import duration_text
+
+if TYPE_CHECKING:
+    from logreel.log.log import Log
+    from logreel.log.scan import Actor
 
 #: Vehicles and walkers that are listed, heroes first, then those that moved farthest.
 LISTED = 12
@@ -22,7 +28,8 @@ LISTED = 12
 EVENTS = 6
 #: State of a traffic light that is red, and the speed in m/s from which a vehicle that leaves the light runs it.
 RED, MOVING = 0, 1.0
-HERO = "hero"
+#: Attribute that says which role an actor has, and the role of the vehicle that the drive is about.
+ROLE, HERO = "role_name", "hero"
 #: What an actor without a description is called, such as a building.
 SOMETHING = "something"
 #: Shorter steps, in m, are never a teleport.
@@ -56,7 +63,7 @@ def _world(log: Log) -> Section:
 
 
 def _is_hero(actor: Actor) -> bool:
-    return actor.attributes.get("role_name") == HERO
+    return actor.attributes.get(ROLE) == HERO
 
 
 def _moving(log: Log, columns: RecordingColumns) -> Iterator[Fact]:
@@ -201,3 +208,78 @@ def _left_red(
         ran = (states[at] == RED) & (speed > MOVING)
     times: list[int] = columns.times(track.frame_row[last[ran]]).tolist()
     return times
+
+
+#: Most vehicles, walkers and traffic lights that are shown.
+SHOWN = 8
+#: Collisions of the same pair of actors this close in time (ns) are one.
+TOGETHER = 1_000_000_000
+
+
+def charts(log: Log) -> Iterator[Chart]:
+    """Yield the charts of *log*; series whose topic or field is missing are left out by the caller."""
+    vehicles, walkers, lights = (
+        _actors(log, actor_type) for actor_type in ("vehicle", "walker", "traffic_light")
+    )
+    speeds = tuple(_of(actor, "velocity", "linear", "norm", "m/s") for actor in vehicles)
+    yield Chart("Speed of vehicles", speeds, group="Vehicles", first=True)
+    for actor in vehicles[:1]:
+        fields = ("steer", "throttle", "brake")
+        series = tuple(Series("vehicle_control", f, "", f, where=f"id={actor.id}") for f in fields)
+        yield Chart(f"Controls of {_name(actor)}", series, group="Vehicles", first=True)
+        gear = (Series("vehicle_control", "gear", "", "gear", where=f"id={actor.id}"),)
+        yield Chart(f"Gear of {_name(actor)}", gear, group="Vehicles")
+        axes = tuple(
+            Series("velocity", f"angular.{axis}", "", axis, "deg/s", f"id={actor.id}") for axis in "xyz"
+        )
+        yield Chart(f"Turn rate of {_name(actor)}", axes, group="Vehicles")
+        heights = (Series("position", "location.z", "", "height", "", f"id={actor.id}"),)
+        yield Chart(f"Height of {_name(actor)}", heights, group="Vehicles")
+    yield Chart(
+        "Speed of walkers", tuple(_of(actor, "walker", "speed", "", "") for actor in walkers), group="Walkers"
+    )
+    yield Chart(
+        "Traffic lights (0 red, 1 yellow, 2 green, 3 off, 4 unknown)",
+        tuple(_of(actor, "traffic_lights", "state", "", "") for actor in lights),
+        group="Traffic lights",
+        y=(-0.2, 4.2),
+    )
+    yield Chart(
+        "Lights of vehicles (bits)",
+        tuple(_of(actor, "vehicle_lights", "flags", "", "") for actor in vehicles),
+        group="Vehicles",
+    )
+    yield Chart(
+        "Duration of simulation steps", (Series("frames", "duration", "", "step", "s"),), group="Simulation"
+    )
+
+
+def bands(log: Log) -> Iterator[Band]:
+    """Yield a band for each collision of a pair of actors, from its first to its last record."""
+    ch = log.channels.get("collisions")
+    if ch is None or not len(ch):
+        return
+    times, first, two = (np.asarray(ch[name]) for name in ("time", "actor1", "actor2"))
+    pairs = np.stack([np.minimum(first, two), np.maximum(first, two)], axis=1)
+    for pair in np.unique(pairs, axis=0).tolist():
+        of_pair = np.sort(times[(pairs == pair).all(axis=1)])
+        for run in np.split(of_pair, np.flatnonzero(np.diff(of_pair) > TOGETHER) + 1):
+            names = " and ".join(_name(log.actors[n]) if n in log.actors else str(n) for n in pair)
+            # A band of no length could not be seen.
+            end = max(int(run[-1]), int(run[0]) + TOGETHER // 20)
+            yield Band(int(run[0]), end, f"Collision of {names}", "collision", "collisions")
+
+
+def _actors(log: Log, actor_type: str) -> list[Actor]:
+    """Return actors of one kind, the hero first."""
+    actors = [actor for actor in log.actors.values() if actor.type == actor_type]
+    return sorted(actors, key=lambda actor: not _is_hero(actor))[:SHOWN]
+
+
+def _name(actor: Actor) -> str:
+    hero = " (hero)" if _is_hero(actor) else ""
+    return f"{actor.id} {actor.description.removeprefix(actor.type + '.')}{hero}"
+
+
+def _of(actor: Actor, topic: str, field: str, function: str, unit: str) -> Series:
+    return Series(topic, field, function, _name(actor), unit, f"id={actor.id}")

@@ -1,4 +1,7 @@
-"""Header and packets of a recording: each packet is a kind, a size and a payload."""
+"""Header and packets of a recording: each packet is a kind, a size and a payload.
+
+``STORAGE`` is what of a recording is no message, for ``logreel du``.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,11 @@ from functools import lru_cache
 
 from logreel.dataclass import dataclass
 from logreel.formats.carla.definitions import RAW, layout, physics
-from logreel.io.source import Source
+from logreel.io.source import Buffer, Source
 from logreel.layout.program import Program
 from logreel.layout.walker import extent, measuring
+from logreel.registry import format as storage
+from logreel.registry.format import Storage, StoredRecord
 
 #: Bytes before a payload: kind u8, size u32.
 HEAD = 5
@@ -175,3 +180,21 @@ def vectors_are_wide(source: Source, pos: int) -> bool:
         sound = packet.kind <= LAST_KIND and packet.next <= source.size
         pos = packet.next if sound else next(find_all(source, START, pos + 1), source.size)
     return False
+
+
+def _records(data: Buffer, at: int, end: int) -> Iterator[StoredRecord]:
+    if at == 0:
+        header = read_header(Source.open(data[: min(end, 1 << 17)].tobytes()))
+        if header is None:
+            return
+        yield StoredRecord(storage.FILE_HEADER, header.size)
+        at = header.size
+    while end - at >= HEAD:
+        packet_type, size = int(data[at]), int.from_bytes(data[at + 1 : at + HEAD].tobytes(), "little")
+        if at + HEAD + size > end or (packet_type != FRAME_END and packet_type not in TOPICS):
+            return
+        yield StoredRecord("ends of frames" if packet_type == FRAME_END else storage.UNASSIGNED, HEAD + size)
+        at += HEAD + size
+
+
+STORAGE = Storage(HEAD, _records)

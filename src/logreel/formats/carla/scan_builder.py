@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass, replace
 from logreel.errors import DamagedError, Finding, Problem, UnsupportedError
-from logreel.formats.carla.actors import actors
-from logreel.formats.carla.clock import FRAME, Frames
+from logreel.formats.carla.columns import actors
 from logreel.formats.carla.definitions import RAW, layout, physics
 from logreel.formats.carla.payload_decoders import (
+    FRAME,
+    Frames,
     PacketDecoder,
     PacketFieldsDecoder,
     RosAxesDecoder,

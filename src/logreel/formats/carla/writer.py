@@ -1,28 +1,180 @@
-"""Write CARLA recordings: packets, in frames by their times."""
+"""Write CARLA recordings, new ones and continued ones: packets, in frames by their times.
+
+Kinds of packets follow from topics, and payloads are checked to be such packets. In a recording that is continued,
+numbers, durations and times go on after its last frame.
+"""
 
 from __future__ import annotations
 
+import re
 import struct
 import time as clock
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.dataclass import dataclass, field, replace
-from logreel.errors import UnsupportedError, UsageError
-from logreel.formats.carla.records import END, FRAME_START, HEAD, START
+from logreel.errors import DefinitionError, LogError, UnsupportedError, UsageError
+from logreel.formats.carla import definitions
+from logreel.formats.carla.payload_decoders import Frames
+from logreel.formats.carla.records import (
+    END,
+    FRAME_END,
+    FRAME_START,
+    HEAD,
+    INSERTED,
+    LAST_KIND,
+    PHYSICS,
+    RELEASED,
+    SHIFTING,
+    START,
+    TOPICS,
+)
 from logreel.formats.carla.scan_builder import ScanBuilder
-from logreel.formats.carla.schema_maker import CarlaSchemaMaker, Dialect
+from logreel.index.channel_index import FieldAt
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
+from logreel.io.source import Buffer
+from logreel.kernels import layout as kernel
+from logreel.layout.layout import Layout
+from logreel.layout.program import compile_layout
 from logreel.log.log import Channel, Log
 from logreel.log.scan import Schema
-from logreel.write.format_writer import FormatWriter, SomeRefusedError
-from logreel.write.payloads import Payloads
-from logreel.write.record_writer import RecordHeaders
+from logreel.write.format_writer import FormatWriter, Payloads, RecordHeaders, SchemaMaker, SomeRefusedError
+
+KINDS = 256
+_COUNT = 2
+_KINDS_BY_TOPIC = {topic: kind for kind, topic in TOPICS.items()} | {"frame_counter": 18}
+_RAW = re.compile(r"packet_(\d{1,3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """Variant of the packet layouts that a release writes.
+
+    wide       True: vectors of float64, as on the UE5 line
+    stiffness  True: wheels of 48 bytes, as from 0.9.12 on, else 36
+    """
+
+    wide: bool = False
+    stiffness: bool = True
+
+    def layout(self, topic: str) -> Layout:
+        """Return the Layout of the packets of a topic; RAW for unknown topics."""
+        if topic == TOPICS[PHYSICS] and not self.wide:
+            return definitions.physics(self.stiffness)
+        return definitions.layout(topic, self.wide)
+
+    def kind_of(self, topic: str, schema: Schema, metadata: Mapping[str, Any], foreign: bool) -> int:
+        """Return the kind of the packets of a channel: ``packet`` in *metadata*, else the usual one of the topic.
+
+        foreign  True: the packets are from another recording, which may be that of a fork
+
+        Raises DefinitionError for another encoding, UsageError for a topic that no recording has.
+        """
+        if schema.encoding != "carla":
+            raise DefinitionError(
+                "a CARLA recording holds only packets of CARLA, of encoding 'carla': those of a recording, or of a log "
+                f"that was converted from one; messages of encoding {schema.encoding!r} do not become packets"
+            )
+        raw = _RAW.fullmatch(topic)
+        usual = int(raw[1]) if raw else self._usual(topic)
+        packet = int(metadata.get("packet", usual))
+        if not 0 <= packet < KINDS or packet == FRAME_END:
+            raise UsageError(
+                f"a CARLA recording has no channel {topic!r}: it names channels by their packets"
+            )
+        fits = packet == usual and (foreign or packet > LAST_KIND) if raw else _is_possible(packet, topic)
+        if not fits:
+            due = repr(TOPICS.get(packet, f"packet_{packet}"))
+            text = f"a CARLA recording names channels by their packets; kind {packet} is {due}"
+            raise UsageError(f"{topic!r}: {text}")
+        return packet
+
+    def _usual(self, topic: str) -> int:
+        moved = INSERTED if self.wide else RELEASED
+        return (_KINDS_BY_TOPIC | {name: packet for packet, name in moved.items()}).get(topic, -1)
+
+    def misfits(self, topic: str, data: NDArray[np.uint8], start: I64, size: I64) -> NDArray[np.bool_]:
+        """Return bool[n]: True for payloads that are not packets of a topic."""
+        layout = self.layout(topic)
+        bad = size < layout.measure.least
+        if layout.measure.size is not None:
+            return np.asarray(size != layout.measure.size)
+        width = definitions.width(topic, self.wide)
+        if width:
+            rest = np.flatnonzero(~bad)
+            bad[rest] = size[rest] != _COUNT + width * FieldAt(0, _COUNT).read(data, start[rest])
+        elif layout is not definitions.RAW:
+            bad = _misfits_layout(layout, data, start, size)
+            if topic == TOPICS[PHYSICS]:
+                bad &= _misfits_layout(definitions.physics(not self.stiffness), data, start, size)
+        return bad
+
+
+def _misfits_layout(layout: Layout, data: NDArray[np.uint8], start: I64, size: I64) -> NDArray[np.bool_]:
+    """Return bool[n]: True for payloads that a Layout does not fill exactly."""
+    program, status = compile_layout(layout), np.zeros(len(start), np.uint8)
+    counts = np.zeros(len(program.columns), np.int64)
+    kernel.count(data, start, start + size, program.ops, counts, status)
+    return np.asarray(status != kernel.OK)
+
+
+def _is_possible(packet: int, topic: str) -> bool:
+    """Return True if packets of a kind can have a topic."""
+    if packet in TOPICS:
+        return topic == TOPICS[packet]
+    return packet in SHIFTING and topic in (*RELEASED.values(), "frame_counter")
+
+
+class CarlaSchemaMaker(SchemaMaker):
+    """Makes schemas, which are kinds of packets.
+
+    dialect  layouts of the release that is written
+    topics   topic by channel number
+    """
+
+    encoding = "carla"
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title)
+        self.dialect = Dialect(False, True)
+        self.topics: list[str] = []
+        self._are_frames: list[bool] = []
+
+    def add_channel(self, topic: str, is_frame: bool) -> None:
+        """Add the next channel; *is_frame*: its messages are the starts of frames."""
+        self.topics.append(topic)
+        self._are_frames.append(is_frame)
+
+    def schema_from_layout(self, topic: str, layout: Layout, name: str = "") -> Schema:
+        """Return the schema of *topic*; it does not depend on the fields."""
+        schema = Schema(topic, self.encoding)
+        try:
+            self.dialect.kind_of(topic, schema, {}, False)
+        except UsageError as error:
+            raise DefinitionError(error.text) from None
+        return schema
+
+    def layout(self, number: int) -> Layout:
+        """Return the Layout of the packets of a channel."""
+        return self.dialect.layout(self.topics[number])
+
+    def computed_fields(self, number: int) -> Collection[str]:
+        """Return ``frame``: readers add the frame number to packets other than FrameStart."""
+        return () if self._are_frames[number] else ("frame",)
+
+    def time_dependent_fields(self, number: int) -> Collection[str]:
+        """Return the fields of frames."""
+        return ("frame", "duration", "elapsed") if self._are_frames[number] else ()
+
+    def misfits(self, number: int, data: Buffer, start: I64, size: I64) -> NDArray[np.bool_]:
+        """Return bool[n]: True for payloads that are not packets of a channel."""
+        return self.dialect.misfits(self.topics[number], data, start, size)
+
 
 _MAGIC = b"CARLA_RECORDER"
 _LONGEST, _DATE_AT = 32767, 18
@@ -247,9 +399,9 @@ def _set_durations(content: NDArray[np.void], inferred: NDArray[np.bool_]) -> No
     content["duration"][inferred] = lasts[inferred]
 
 
-FRAME_END = END[:HEAD]
+END_PACKET = END[:HEAD]
 #: FrameEnd of the frame before and an empty FrameStart; offsets of the payload in it, and of the duration in that.
-_FRAME_HEAD = FRAME_END + START + bytes(FRAME.itemsize)
+_FRAME_HEAD = END_PACKET + START + bytes(FRAME.itemsize)
 _CONTENT_AT, _DURATION_AT = HEAD + HEAD, 8
 
 
@@ -440,8 +592,79 @@ class CarlaWriter(FormatWriter):
     def finish(self) -> None:
         """End the last frame."""
         if not self._complete and self._last is not None:
-            self.out.write(FRAME_END)
+            self.out.write(END_PACKET)
             self.out.commit()
         self.notes += self.sources.collisions()
         if self._renumbered:
             self.notes.append(f"{self._renumbered} frames got other numbers, which ascend now")
+
+
+#: Ns between frames where the recording does not say.
+USUAL = 50_000_000
+
+
+def append(
+    out: Appender,
+    log: Log,
+    *,
+    version: int | None = None,
+    map: str | None = None,
+    date: int | None = None,
+    engine: str | None = None,
+    wheel_bytes: int = 48,
+    shift: int | None = None,
+) -> CarlaWriter:
+    """Return the writer that continues *log*; it ends the last frame only when a new one begins.
+
+    version, map, date, engine  must be those of the recording; None: these
+    wheel_bytes                 as for a new recording
+    shift                       ns added to all times; None: 0, but if the first message is before the last frame, so
+                                many that it follows this frame
+
+    Raises LogError for a recording with damage of any kind: only its recovery finds what it contains.
+    """
+    state: ScanBuilder = log.format_state
+    if log.problems:
+        raise LogError(
+            log.problems[0].text,
+            path=log.name,
+            hint="make a complete recording of it by logreel.recover, and append to that",
+        )
+    header, metadata = state.found.header, log.metadata
+    own = {
+        "version": header.version,
+        "map": header.map,
+        "date": metadata.get("date_unix", 0),
+        "engine": metadata["engine"],
+    }
+    for (name, due), stated in zip(own.items(), (version, map, date, engine), strict=True):
+        if stated not in (None, due):
+            raise UsageError(f"{name} {stated!r}; the recording has {due!r}", path=log.name)
+    if shift is not None and not CarlaWriter.earliest <= shift <= CarlaWriter.latest:
+        raise UsageError(
+            f"shift {shift} ns; times of a recording are {CarlaWriter.earliest} to {CarlaWriter.latest}"
+        )
+    writer = CarlaWriter(out, **own, wheel_bytes=wheel_bytes)
+    # The end of the last frame is written again, after packets that still belong to it.
+    has_end = len(state.found.ends) and int(state.found.ends[-1]) == state.source.size - HEAD
+    out.keep_old(state.source.size - HEAD * bool(has_end))
+    writer.go_on(_last_frame(state.frames), _frame_time(state.frames), shift)
+    writer.are_checked = True
+    writer.continue_channels(log)
+    writer.are_checked = False
+    return writer
+
+
+def _last_frame(frames: Frames) -> LastFrame | None:
+    """Return the last frame of a recording, None if it has no frames."""
+    if not len(frames.time):
+        return None
+    number, time = int(frames.number[-1]), int(frames.time[-1])
+    # Its duration is written when the next frame begins, as the simulator does.
+    return LastFrame(number, number, time, float(frames.elapsed[-1]), True, int(frames.start[-1]))
+
+
+def _frame_time(frames: Frames) -> int:
+    """Return the ns from the last frame to the next one: its duration, else that of the frame before, else 50 ms."""
+    usual = [seconds for seconds in frames.duration[-2:].tolist() if seconds > 0]
+    return round(usual[-1] * 1e9) if usual else USUAL

@@ -1,7 +1,7 @@
 """Sensor logs of robots of the University of Koblenz-Landau (``.vel``, ``.log``); magic 0xA4 ``VEL``.
 
 The registry imports this package, and what ``FORMAT`` names when it is used; programs that register types of their own
-import it, too. ``variant.py`` finds how a file is to be read, ``reader.py`` follows the messages
+import it, too. ``framing.py`` finds how a file is to be read, ``reader.py`` follows the messages
 by the tables of ``framing.py``, ``scan_builder.py`` makes the Scan; ``definitions.py`` has the types.
 """
 
@@ -47,7 +47,7 @@ def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _layout(schema: Schema, topic: str) -> Layout | None:
-    from logreel.formats.koblenz.own_types import layout_of
+    from logreel.formats.koblenz.definitions import layout_of
 
     return layout_of(schema.text) if schema.text else None
 
@@ -87,14 +87,14 @@ FORMAT = Format(
     sniff=_sniff,
     scan=lazy_scan("logreel.formats.koblenz.scan_builder:scan"),
     create=lazy("logreel.formats.koblenz.writer:KoblenzWriter"),
-    append=lazy("logreel.formats.koblenz.append:append"),
-    copier=lazy("logreel.formats.koblenz.copier:KoblenzCopier"),
+    append=lazy("logreel.formats.koblenz.writer:append"),
+    copier=lazy("logreel.formats.koblenz.writer:KoblenzCopier"),
     like=_like,
     layout=_layout,
     follow=lazy("logreel.formats.koblenz.scan_builder:KoblenzGrowing"),
     catalogue=lazy_value("logreel.formats.koblenz.catalogue:CATALOGUE"),
     file_facts=("index_entries", "size_reading", "end_mark", "valid_mark"),
     meaning=lazy("logreel.formats.koblenz.meaning:meaning"),
-    storage=lazy_value("logreel.formats.koblenz.storage:STORAGE"),
+    storage=lazy_value("logreel.formats.koblenz.records:STORAGE"),
     limits=_limits,
 )

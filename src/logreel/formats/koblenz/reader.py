@@ -18,9 +18,8 @@ import numpy as np
 from logreel.dataclass import replace
 from logreel.errors import Problem
 from logreel.formats.koblenz.definitions import RAW
-from logreel.formats.koblenz.framing import HEADERS_AFTER_KNOWN, Found, Framing
+from logreel.formats.koblenz.framing import HEADERS_AFTER_KNOWN, Found, Framing, Variant
 from logreel.formats.koblenz.records import HEAD, Head, is_end, read_head
-from logreel.formats.koblenz.variant import Variant
 from logreel.index.block_table import CUT, END, BlockBuilder
 from logreel.io.source import Source
 from logreel.kernels import layout as kernel

@@ -1,6 +1,7 @@
 """Constants and structs of Koblenz logs: file header, message header, and what the size of a message counts.
 
 Source: the public description of the format; docs/formats/koblenz.md lists what that leaves open.
+``STORAGE`` is what of a log is no message, for ``logreel du``.
 """
 
 from __future__ import annotations
@@ -8,14 +9,17 @@ from __future__ import annotations
 import math
 import re
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass
-from logreel.io.source import Source
+from logreel.io.source import Buffer, Source
 from logreel.layout.nodes import Bytes, FixedArray, Node, Rest, Sequence, String, Struct, size_of
+from logreel.registry import format as storage
+from logreel.registry.format import Storage, StoredRecord
 
 MAGIC = b"\xa4VEL"
 FILE_HEADER = 12
@@ -191,3 +195,11 @@ def _repeated(item: Node, count: int, source: Source, pos: int, stop: int) -> in
         if pos < 0:
             return -1
     return pos
+
+
+def _records(data: Buffer, at: int, end: int) -> Iterator[StoredRecord]:
+    if at == 0 and end >= FILE_HEADER:
+        yield StoredRecord(storage.FILE_HEADER, FILE_HEADER)
+
+
+STORAGE = Storage(HEAD, _records)

@@ -1,42 +1,166 @@
-"""Build the Scan of a Koblenz log from what reading found."""
+"""Build the Scan of a Koblenz log from what reading found.
+
+Times are ms since the recorder started; fixes of GPS give the UTC offset.
+"""
 
 from __future__ import annotations
 
 import math
 import struct
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
+from statistics import median_low
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass, field, replace
 from logreel.errors import Finding
-from logreel.formats.koblenz import clock
 from logreel.formats.koblenz.definitions import RAW, UNCOMPRESSED, Kind
-from logreel.formats.koblenz.framing import Found
-from logreel.formats.koblenz.reader import Reader, disagreeing, read
-from logreel.formats.koblenz.records import FILE_HEADER, VALID_MARK, SizeReading, read_utc_note
-from logreel.formats.koblenz.variant import (
+from logreel.formats.koblenz.framing import (
     ENOUGH,
+    Found,
     Variant,
     detect_variant,
     is_complete,
     seconds_between,
     wrong_entries,
 )
-from logreel.index.block_table import Blocks
-from logreel.index.channel_index import ChannelRules, FieldAt
+from logreel.formats.koblenz.reader import Reader, disagreeing, read
+from logreel.formats.koblenz.records import FILE_HEADER, VALID_MARK, SizeReading, read_utc_note
+from logreel.index.block_table import TIME_MAX, Blocks
+from logreel.index.channel_index import ChannelRules, FieldAt, Rule
 from logreel.index.gather import PayloadRange, gather_bytes
 from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64, distinct
-from logreel.io.source import Buffer, Chunks, Source
+from logreel.io.source import FILE, Buffer, Chunks, Source
 from logreel.layout.layout import Layout
 from logreel.log.scan import LATIN_1, ORIGINAL, ChannelInfo, Scan, ScanPart, Schema
 from logreel.log.side_columns import LayoutDecoder
 
 if TYPE_CHECKING:
     from logreel.layout.arrow import Decoded
+
+NS_PER_MS = 1e6
+#: The greatest time: an interval that contains it needs a greater end.
+LATEST = TIME_MAX - 1
+#: Offset of the time in the header from the start of the payload.
+STAMP = -8
+#: A stamp counts for the bounds of a log if another one is within this distance.
+SUPPORT_NS = 600 * 10**9
+#: Number of messages at each end of a channel that ``bounds`` looks at.
+EDGE_MESSAGES = 2
+
+_FIX = np.dtype(
+    [
+        ("hour", "<i4"),
+        ("minute", "<i4"),
+        ("second", "<i4"),
+        ("warning", "<i4"),
+        ("", "V24"),
+        ("day", "<i4"),
+        ("month", "<i4"),
+        ("year", "<i4"),
+        ("quality", "<i4"),
+    ]
+)
+
+
+def to_ns(ms: NDArray[np.float64]) -> I64:
+    """Return int64[n] ns; NaN becomes the time of the message before, too great times become the limit."""
+    bad = np.isnan(ms)
+    if bad.any():
+        at = np.maximum.accumulate(np.where(bad, 0, np.arange(len(ms))))
+        ms = ms[at]
+        ms[np.isnan(ms)] = 0
+    # Beyond the limit, but within the range of float64.
+    ns = np.rint(np.clip(ms, -1e13, 1e13) * NS_PER_MS)
+    # The greatest float64 below the limit is 1024 smaller.
+    far = np.abs(ns) >= float(LATEST)
+    out = np.where(far, 0, ns).astype(np.int64)
+    out[far] = np.where(ns[far] > 0, LATEST, -LATEST)
+    return out
+
+
+def stamps(index: MessageIndex, offset: I64) -> I64:
+    """Return int64[n] ns of messages whose payloads begin at *offset*."""
+    return to_ns(_read(index, offset))
+
+
+class StampTimes(Rule):
+    """The times of messages: the stamps in their headers."""
+
+    reads_messages = True
+
+    def values(self, index: MessageIndex, channel: int, rows: I64 | None = None) -> I64:  # type: ignore[override]
+        """Read the stamps of all messages, or of those at *rows*."""
+        if rows is not None:
+            ms = _read(index, index.locate(channel, rows)[1])
+            # The time of a message without one is that of the message before.
+            if not np.isnan(ms).any():
+                return to_ns(ms)
+        times = stamps(index, index.offsets(channel))
+        return times if rows is None else times[rows]
+
+
+def _read(index: MessageIndex, offset: I64) -> NDArray[np.float64]:
+    return gather_bytes(index.chunks[FILE], offset, 8, STAMP).view(np.float64)[:, 0]
+
+
+def bounds(index: MessageIndex) -> tuple[int | None, int | None]:
+    """Return first and last time of a log from a few messages of each channel; a lone absurd stamp does not count."""
+    b, seen = index.blocks, []
+    for channel in range(len(index.rules)):
+        ends = np.cumsum(b.start[:, channel + 1] - b.start[:, channel])
+        n = int(ends[-1]) if len(ends) else 0
+        for row in {*range(min(EDGE_MESSAGES, n)), *range(max(0, n - EDGE_MESSAGES), n)}:
+            i = int(ends.searchsorted(row, side="right"))
+            entry = int(b.start[i, channel + 1]) - (int(ends[i]) - row)
+            seen.append(int(b.base[i]) + int(b.entry[entry]))
+    times = np.sort(stamps(index, np.array(sorted(seen), np.int64)))
+    if not len(times):
+        return None, None
+    # As Python integers: differences of extreme times do not fit 64 bits.
+    known = times.tolist()
+    near = [
+        t
+        for t, *others in zip(known, [None, *known[:-1]], [*known[1:], None], strict=True)
+        if any(o is not None and abs(t - o) <= SUPPORT_NS for o in others)
+    ]
+    near = near or known
+    return near[0], near[-1]
+
+
+def utc_offset(index: MessageIndex, channel: int) -> int | None:
+    """Return the UTC offset in ns from the fixes of *channel*: the lower median over all valid fixes with a date."""
+    offset = index.offsets(channel)
+    rows = gather_bytes(index.chunks[FILE], offset, _FIX.itemsize).view(_FIX)[:, 0]
+    valid = (rows["warning"] == 0) & (rows["quality"] > 0)
+    times = index.times(channel)
+    offsets = [
+        utc - int(times[i])
+        for i in np.flatnonzero(valid).tolist()
+        if (
+            utc := _utc(
+                *(int(rows[name][i]) for name in ("year", "month", "day", "hour", "minute", "second"))
+            )
+        )
+    ]
+    return median_low(offsets) if offsets else None
+
+
+def _utc(year: int, month: int, day: int, hour: int, minute: int, second: int) -> int | None:
+    """Return ns since 1970, or None for an invalid date."""
+    if 0 <= year < 100:
+        year += 2000 if year < 80 else 1900
+    try:
+        # A leap second counts as the first second of the next minute.
+        moment = datetime(year, month, day, hour, minute, min(second, 59), tzinfo=UTC)
+    except ValueError:
+        return None
+    return (int(moment.timestamp()) + (second == 60)) * 10**9 if moment.year >= 1980 else None
 
 
 def verify(entries: int, seconds: int, is_complete: bool) -> list[Finding]:
@@ -177,13 +301,12 @@ class NamesDecoder(LayoutDecoder):
 
     def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
         """See PayloadDecoder."""
-        import pyarrow as pa
+        from logreel.layout.numpy_columns import PlainValues
 
         got = super().decode_batch(index, layout, piece, rows)
-        fields = [f.name for f in layout.record.visible()]
         arrays = [
-            pa.array([self._names[name]] * len(array), pa.string()) if name in self._names else array
-            for name, array in zip(fields, got.arrays, strict=True)
+            PlainValues(f.node, [self._names[f.name]] * len(column)) if f.name in self._names else column
+            for f, column in zip(layout.record.visible(), got.arrays, strict=True)
         ]
         return replace(got, arrays=arrays)
 
@@ -264,15 +387,15 @@ class KoblenzGrowing:
 def build(source: Source, variant: Variant, content: Found) -> Scan:
     """Return the Scan of what was found in a file."""
     blocks, channels = _channels(source, content)
-    rules = [ChannelRules(clock.StampTimes(), _size_rule(channel, content)) for channel in channels]
+    rules = [ChannelRules(StampTimes(), _size_rule(channel, content)) for channel in channels]
     index = MessageIndex(Chunks(source), blocks, rules)
-    start, end = clock.bounds(index)
+    start, end = bounds(index)
     seconds = 0 if end is None else seconds_between(_first_time(content, index), end)
     has_full_index = is_complete(variant.entries, seconds)
     utc_note = read_utc_note(source, content.end)
 
     def part(selected: ScanPart) -> Scan:
-        first, last = clock.bounds(selected.index)
+        first, last = bounds(selected.index)
         shown = {n for n in selected.shown if selected.index.count(n) or _is_declared(channels[n].kind)}
         return replace(made, index=selected.index, start=first, end=last, shown=shown)
 
@@ -364,7 +487,7 @@ def _size_rule(channel: _Channel, content: Found) -> int | FieldAt:
 def _first_time(content: Found, index: MessageIndex) -> int:
     """Return ns of the first message of the file, from which the seconds of its time index count."""
     first = min(content.blocks.first(number) for number in content.blocks.live())
-    return int(clock.stamps(index, np.array([first], np.int64))[0])
+    return int(stamps(index, np.array([first], np.int64))[0])
 
 
 def _utc_offset(index: MessageIndex, channels: Sequence[_Channel], note: int | None) -> int | None:
@@ -372,7 +495,7 @@ def _utc_offset(index: MessageIndex, channels: Sequence[_Channel], note: int | N
     if note is not None:
         return note
     gps = next((i for i, channel in enumerate(channels) if channel.topic == "GPSDataM"), None)
-    return None if gps is None else clock.utc_offset(index, gps)
+    return None if gps is None else utc_offset(index, gps)
 
 
 def _metadata(variant: Variant, content: Found) -> Mapping[str, Any]:

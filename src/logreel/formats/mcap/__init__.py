@@ -60,10 +60,10 @@ FORMAT = Format(
     create=lazy("logreel.formats.mcap.writer:McapWriter"),
     append=lazy("logreel.formats.mcap.append:append"),
     follow=lazy("logreel.formats.mcap.scan_builder:McapGrowing"),
-    copier=lazy("logreel.formats.mcap.copier:McapCopier"),
+    copier=lazy("logreel.formats.mcap.writer:McapCopier"),
     like=_like,
     exchange=True,
     splits=True,
-    storage=lazy_value("logreel.formats.mcap.storage:STORAGE"),
+    storage=lazy_value("logreel.formats.mcap.records:STORAGE"),
     limits=_limits,
 )

@@ -10,7 +10,7 @@ import numpy as np
 from logreel.errors import LogError, UsageError
 from logreel.formats.mcap import records
 from logreel.formats.mcap.chunks import COMPRESSIONS
-from logreel.formats.mcap.found import FoundFile
+from logreel.formats.mcap.reader import FoundFile
 from logreel.formats.mcap.records import (
     HEAD,
     MAGIC,
@@ -72,8 +72,8 @@ def append(out: Appender, log: Log, **options: Any) -> McapWriter:
     counts = dict(zip(sorted(file.channels), log.index.counts.tolist(), strict=True))
     summary.add_counts({number: count for number, count in counts.items() if count})
     for part in file.parts:
-        if part.found is not None:
-            summary.add_times(int(part.found.time.min()), int(part.found.time.max()))
+        if part.messages is not None:
+            summary.add_times(int(part.messages.time.min()), int(part.messages.time.max()))
         elif part.indexes[:, 1].any():
             summary.add_times(file.chunks[part.chunk].start, file.chunks[part.chunk].end)
     for number in sorted(file.schemas):

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from logreel.dataclass import dataclass, replace
 from logreel.errors import Finding, Problem, UnsupportedError
 from logreel.formats.mcap.chunks import compare_plain, data_section_problem, size_limit, unpack
-from logreel.formats.mcap.found import ChunkMessages, FoundFile, Messages, read_messages
-from logreel.formats.mcap.reader import read, read_inside
+from logreel.formats.mcap.reader import ChunkMessages, FoundFile, Messages, read, read_inside, read_messages
 from logreel.formats.mcap.records import (
     ENTRY,
     HEAD,
@@ -58,7 +57,7 @@ class IndexBuilder:
         self.unnamed = 0
         self.left_out: dict[Problem, str] = {}
         self._lock = RLock()
-        self._to_read = np.array([part.found is None for part in self._parts], bool)
+        self._to_read = np.array([part.messages is None for part in self._parts], bool)
         self._to_place = self._to_read.copy()
         self._column = np.full(1 << 16, -1, np.int64)
         self._column[self._ids] = np.arange(len(number))
@@ -81,8 +80,8 @@ class IndexBuilder:
         chunk = np.array([FILE if plain else part.chunk for part in self._parts], np.int32)
         self._blocks = Blocks(base, chunk, start, self._entry)
         for row, part in enumerate(self._parts):
-            if part.found is not None:
-                self._put(row, part.found)
+            if part.messages is not None:
+                self._put(row, part.messages)
 
     def _counts(self, by_id: list[I64]) -> I64:
         """Return int64[part, channel], numbers of messages, from rows of id and number; unknown ids are reported."""
@@ -130,8 +129,8 @@ class IndexBuilder:
         """
         times = list[int]()
         for part in self._parts:
-            if part.found is not None:
-                times += [int(part.found.time.min()), int(part.found.time.max())]
+            if part.messages is not None:
+                times += [int(part.messages.time.min()), int(part.messages.time.max())]
             elif part.indexes[:, 1].any():
                 chunk = self._file.chunks[part.chunk]
                 times += [chunk.start, chunk.end]
@@ -324,7 +323,7 @@ class IndexBuilder:
         for row, part in enumerate(self._parts):
             chunk, span = self._file.chunks[part.chunk], self._span(row)
             times = self._time[span][self._size[span] != MISSING_SIZE]
-            if part.found is None and len(times):
+            if part.messages is None and len(times):
                 edges = int(times.min()), int(times.max())
                 if edges != (chunk.start, chunk.end):
                     text = f"a chunk says that its messages are from {chunk.start} to {chunk.end} ns"
@@ -344,7 +343,7 @@ def check_index(source: Source, file: FoundFile, compare: bool) -> None:
     compare  True: also compare with the statistics; raises BadRecord if the index names another number of messages than
              the statistics, adds a problem if all messages were read and are not as many
     """
-    indexed = [part for part in file.parts if part.found is None]
+    indexed = [part for part in file.parts if part.messages is None]
     known = [file.chunks[part.chunk] for part in indexed]
     small = sum(size_limit(source, chunk) for chunk in known) <= SMALL
     # Of a remote file, chunks are fetched when they are needed.
@@ -356,7 +355,7 @@ def check_index(source: Source, file: FoundFile, compare: bool) -> None:
         if (small or uncounted or not part.indexes[:, 1].any()) and _replace_if_different(source, file, part)
     ]
     if differing:
-        read_count = sum(len(part.found.key) for part in differing if part.found is not None)
+        read_count = sum(len(part.messages.key) for part in differing if part.messages is not None)
         named = sum(int(part.indexes[:, 1].sum()) for part in differing)
         where = "a chunk names" if len(differing) == 1 else f"{len(differing)} chunks name"
         text = f"the index of {where} {named} messages where {read_count} are: they were read instead"
@@ -378,7 +377,7 @@ def _replace_if_different(source: Source, file: FoundFile, part: ChunkMessages) 
         return False
     if not len(messages.key):
         return False
-    part.found = messages
+    part.messages = messages
     file.schemas, file.channels = inside.schemas, inside.channels
     file.problems += inside.problems
     return True
@@ -397,7 +396,7 @@ def _compare(file: FoundFile, statistics: Statistics) -> None:
     total = int(counts.sum())
     if statistics.messages == total and said in ({}, counted):
         return
-    if any(part.found is None for part in file.parts):
+    if any(part.messages is None for part in file.parts):
         if statistics.messages != total:
             raise BadRecord(f"it counts {statistics.messages} messages, the index {total}")
         raise BadRecord("its statistics count other messages than the index of the chunks")
@@ -445,9 +444,9 @@ def read_all(source: Source, file: FoundFile, builder: IndexBuilder) -> FullRead
     )
     by_chunk = defaultdict[tuple[int, str], list[I64]](list)
     for part in all_records.parts:
-        if part.found is not None:
+        if part.messages is not None:
             by_chunk[_key(all_records.chunks[part.chunk])].append(
-                _places(all_records.chunks[part.chunk], part.found)
+                _places(all_records.chunks[part.chunk], part.messages)
             )
     known = {key: np.sort(np.concatenate(places)) for key, places in by_chunk.items()}
     named = defaultdict[tuple[int, str], list[I64]](list)
@@ -461,7 +460,7 @@ def read_all(source: Source, file: FoundFile, builder: IndexBuilder) -> FullRead
                 *(getattr(messages, name)[more] for name in ("key", "time", "entry", "size"))
             )
             all_records.parts.append(
-                ChunkMessages(len(all_records.chunks), part.pos, 0, chunk.size, found=named_only)
+                ChunkMessages(len(all_records.chunks), part.pos, 0, chunk.size, messages=named_only)
             )
             all_records.chunks.append(chunk)
     all_records.parts.sort(key=lambda part: part.pos)
@@ -476,9 +475,9 @@ def read_all(source: Source, file: FoundFile, builder: IndexBuilder) -> FullRead
     led = {key: np.sort(np.concatenate(places)) for key, places in named.items()}
     extra, at = 0, 0
     for part in all_records.parts:
-        if part.found is not None:
+        if part.messages is not None:
             chunk = all_records.chunks[part.chunk]
-            places = _places(chunk, part.found)[np.isin(part.found.key, declared)]
+            places = _places(chunk, part.messages)[np.isin(part.messages.key, declared)]
             missing = int((~_among(places, led.get(_key(chunk)))).sum())
             at = part.pos if missing and not extra else at
             extra += missing

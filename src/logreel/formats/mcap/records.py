@@ -1,6 +1,6 @@
 """Records of an MCAP file: opcode (here *kind*), u64 length, content.
 
-Source: the MCAP specification, version 0.
+Source: the MCAP specification, version 0. ``STORAGE`` counts them by kind, for ``logreel du``.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import numpy as np
 
 from logreel.dataclass import dataclass
 from logreel.io.arrays import I64
-from logreel.io.source import Source
+from logreel.io.source import Buffer, Source
 from logreel.log.scan import Schema
+from logreel.registry import format as storage
+from logreel.registry.format import Storage, StoredRecord
 
 MAGIC = b"\x89MCAP0\r\n"
 (
@@ -302,3 +304,60 @@ def numbers_bytes(ids: I64 | list[int], values: I64 | list[int]) -> bytes:
     made = np.empty(len(ids), NUMBERS)
     made["id"], made["value"] = ids, values
     return made.tobytes()
+
+
+KINDS = {
+    HEADER: storage.FILE_HEADER, FOOTER: storage.INDEX, SCHEMA: storage.DEFINITIONS,
+    CHANNEL: storage.DEFINITIONS, MESSAGE: storage.UNASSIGNED, CHUNK: "chunks",
+    MESSAGE_INDEX: storage.INDEX, CHUNK_INDEX: storage.INDEX,
+    ATTACHMENT: storage.ATTACHMENTS, ATTACHMENT_INDEX: storage.INDEX,
+    STATISTICS: storage.INDEX, METADATA: storage.METADATA, METADATA_INDEX: storage.INDEX,
+    SUMMARY_OFFSET: storage.INDEX, DATA_END: storage.INDEX,
+}  # fmt: skip
+#: Bytes of a chunk before the length of its compression: kind, length, two times, size, checksum.
+_CHUNK_HEAD = HEAD + 8 + 8 + 8 + 4
+
+
+def _records(data: Buffer, at: int, end: int) -> Iterator[StoredRecord]:
+    while at < end:
+        if data[at : min(at + len(MAGIC), end)].tobytes() == MAGIC:
+            yield StoredRecord(storage.FILE_HEADER, len(MAGIC))
+            at += len(MAGIC)
+            continue
+        if end - at < HEAD:
+            return
+        opcode, length = int(data[at]), _number(data, at + 1, 8)
+        if opcode == CHUNK and (chunk := _chunk(data, at, length, end)) is not None:
+            yield chunk
+            at += chunk.size
+            continue
+        if at + HEAD + length > end or (opcode not in KINDS and opcode < PRIVATE):
+            return
+        yield StoredRecord(KINDS.get(opcode, "private records"), HEAD + length)
+        at += HEAD + length
+
+
+def _chunk(data: Buffer, at: int, length: int, end: int) -> StoredRecord | None:
+    """Return the chunk at *at*; None if it is incomplete."""
+    if end - at < _CHUNK_HEAD + 4:
+        return None
+    name = _number(data, at + _CHUNK_HEAD, 4)
+    head = _CHUNK_HEAD + 4 + name + 8
+    if head > HEAD + length or at + head > end:
+        return None
+    compression = (
+        data[at + _CHUNK_HEAD + 4 : at + _CHUNK_HEAD + 4 + name].tobytes().decode("utf-8", "replace")
+    )
+    content = _number(data, at + head - 8, 8)
+    if compression:
+        if content > HEAD + length - head or at + HEAD + length > end:
+            return None
+        return StoredRecord("chunks", HEAD + length, compression, head, content)
+    return StoredRecord(storage.CHUNK_HEADERS, head, "none", head, min(content, HEAD + length - head))
+
+
+def _number(data: Buffer, at: int, width: int) -> int:
+    return int.from_bytes(data[at : at + width].tobytes(), "little")
+
+
+STORAGE = Storage(MESSAGE_HEAD, _records)

@@ -11,9 +11,7 @@ from logreel.dataclass import replace
 from logreel.errors import Finding, Problem
 from logreel.formats.mcap import reader
 from logreel.formats.mcap.chunks import cache, compressions
-from logreel.formats.mcap.clock import Clock, source_facts
-from logreel.formats.mcap.definitions import Decoders, channel_infos, from_json, unique
-from logreel.formats.mcap.found import OWN, FoundFile
+from logreel.formats.mcap.definitions import Clock, Decoders, channel_infos, from_json, source_facts, unique
 from logreel.formats.mcap.index_builder import (
     SIDE_COLUMNS,
     IndexBuilder,
@@ -21,7 +19,7 @@ from logreel.formats.mcap.index_builder import (
     read_all,
     share_problems,
 )
-from logreel.formats.mcap.reader import UNFINISHED, Reader, read_by_summary
+from logreel.formats.mcap.reader import OWN, UNFINISHED, FoundFile, Reader, read_by_summary
 from logreel.formats.mcap.records import AttachmentRecord, BadRecord
 from logreel.index.channel_index import ChannelRules, StoredValues
 from logreel.index.growing_table import GrowingTable
@@ -245,7 +243,7 @@ class McapGrowing:
         self._table.declare(len(self._number))
         while file.parts:
             part = file.parts[0]
-            chunk, messages = file.chunks[part.chunk], part.found
+            chunk, messages = file.chunks[part.chunk], part.messages
             if messages is None:
                 return False
             channel = column[messages.key]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.dataclass import dataclass
 from logreel.errors import DefinitionError
 from logreel.formats.mcap.definitions import ADDED, ENCODING, UNDEFINED, metadata_to_text
 from logreel.io.arrays import I64
@@ -18,8 +18,7 @@ from logreel.layout.layout import Layout
 from logreel.log.scan import Schema
 from logreel.registry.registry import formats, layout_by_format
 from logreel.schemas.languages import Serializer, complete, language_named, language_of, message_encoding
-from logreel.write.payloads import Payloads, serialize_rows
-from logreel.write.schema_maker import Abilities, PayloadSplitter, SchemaMaker
+from logreel.write.format_writer import Abilities, Payloads, PayloadSplitter, SchemaMaker, serialize_rows
 
 #: Layout of messages given by fields, and how payloads come of messages in this Layout; None: they are the payloads.
 Fields = tuple[Layout, PayloadSplitter | None]

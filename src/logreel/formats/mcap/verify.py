@@ -12,8 +12,8 @@ import numpy as np
 from logreel.errors import Finding, Severity
 from logreel.formats.mcap import records
 from logreel.formats.mcap.chunks import crc_problem, data_section_problem, unpack
-from logreel.formats.mcap.found import FoundFile
 from logreel.formats.mcap.index_builder import FullRead, differing, read_all
+from logreel.formats.mcap.reader import FoundFile
 from logreel.formats.mcap.records import (
     HEAD,
     MAGIC,
@@ -99,13 +99,13 @@ def _spans(all_records: FoundFile) -> dict[int, tuple[int, int]]:
         spans[pos] = min(before[0], low), max(before[1], high)
 
     for part in all_records.parts:
-        if part.found is None:
+        if part.messages is None:
             continue
-        chunk, time = all_records.chunks[part.chunk], part.found.time
+        chunk, time = all_records.chunks[part.chunk], part.messages.time
         if not chunk.is_plain:
             add(chunk.pos, int(time.min()), int(time.max()))
         elif len(plain):
-            place = part.found.entry.astype(np.int64) + chunk.data
+            place = part.messages.entry.astype(np.int64) + chunk.data
             inside = start.searchsorted(place, side="right") - 1
             inside[place >= stop[inside]] = -1
             for k in np.unique(inside[inside >= 0]).tolist():
@@ -373,7 +373,9 @@ def _verify_statistics(source: Source, file: FoundFile, all_records: FoundFile) 
         if stated != counted_messages:
             text = f"the statistics count {stated} {what}, there are {counted_messages}"
             yield Finding("statistics", severity, place, 0, text)
-    times = [edge for part in all_records.parts if part.found is not None for edge in _edges(part.found.time)]
+    times = [
+        edge for part in all_records.parts if part.messages is not None for edge in _edges(part.messages.time)
+    ]
     if times and (min(times), max(times)) != (stats.start, stats.end):
         text = f"the statistics have messages from {stats.start} to {stats.end} ns"
         text += f", there are some from {min(times)} to {max(times)}"

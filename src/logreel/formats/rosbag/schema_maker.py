@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
-from logreel.dataclass import dataclass
 from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.layout.layout import Layout
 from logreel.log.scan import ORIGINAL, Schema
 from logreel.schemas import ros1msg
-from logreel.write.schema_maker import Abilities, SchemaMaker, TextChannel, TextColumns
+from logreel.write.format_writer import Abilities, SchemaMaker, TextChannel, TextColumns
 
 ENCODING = "ros1msg"
 TYPE = re.compile(r"[A-Za-z]\w*/[A-Za-z]\w*|\*", re.ASCII)

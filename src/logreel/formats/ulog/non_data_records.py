@@ -1,7 +1,7 @@
 """Records of a ULog other than data messages: definitions, keyed records, logged strings, dropouts, marks.
 
 What follows from them is here, too: the channels ``~text``, ``~parameter`` and ``~dropout``, whose messages are made of
-such records, the UTC offset, and the text of a log for people, with PX4 events as sentences.
+such records, and the text of a log for people, with PX4 events as sentences.
 """
 
 from __future__ import annotations
@@ -17,9 +17,16 @@ import numpy as np
 from logreel.dataclass import dataclass
 from logreel.errors import DefinitionError
 from logreel.formats.ulog import records
-from logreel.formats.ulog.clock import LATEST_US, NS_PER_US, UTC_OFFSET, Found, Topic
-from logreel.formats.ulog.definitions import Definitions, parse_format
-from logreel.formats.ulog.information import OWN, RecordDetails, is_binary, type_of, value_of
+from logreel.formats.ulog.clock import NS_PER_US, UTC_OFFSET, Found, LatestTimes, Topic
+from logreel.formats.ulog.definitions import (
+    OWN,
+    Definitions,
+    RecordDetails,
+    is_binary,
+    parse_format,
+    type_of,
+    value_of,
+)
 from logreel.formats.ulog.records import DEFAULTS_FLAG, FILE_HEADER, FLAGS_AT, HEAD, KeyValue
 from logreel.index.block_table import TIME_MAX
 from logreel.index.channel_index import FieldAt, SyntheticMessages
@@ -29,7 +36,6 @@ from logreel.io.source import Buffer, Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, String, Struct
 from logreel.log.scan import Attachment, Change, Parameter, TextLine
-from logreel.log.times import duration_text
 
 if TYPE_CHECKING:
     from logreel.formats.ulog import events
@@ -227,8 +233,11 @@ class KeyedRecords:
         state = "initial" if self.is_initial(entry.offset) else "change"
         if entry.kind == "Q":
             state = "+".join(entry.default_kinds) + " default"
-        texts = (t.encode() for t in (entry.key.name, state, entry.key.type))
-        return b"".join(bytes([len(t)]) + t for t in texts) + struct.pack("<d", float(entry.value))
+        name, kind, of = entry.key.name.encode(), state.encode(), entry.key.type.encode()
+        sizes = len(name), len(kind), len(of)
+        return b"%c%b%c%b%c%b" % (sizes[0], name, sizes[1], kind, sizes[2], of) + struct.pack(
+            "<d", float(entry.value)
+        )
 
 
 def _attachment(name: str, parts: list[KeyedRecord]) -> Attachment:
@@ -336,6 +345,33 @@ class NonDataRecords:
         return not flags & DEFAULTS_FLAG and bool(self.keyed.positions("Q"))
 
 
+TimeRule = FieldAt | Callable[[MessageIndex], I64]
+
+
+@dataclass(frozen=True, slots=True)
+class LogTimes:
+    """Times of one log.
+
+    rules         the time rule of each channel that is not synthetic
+    start, end    bounds of the main segment in ns; None for a log without data
+    latest_times  the latest data time before any position
+    """
+
+    rules: list[TimeRule]
+    start: int | None
+    end: int | None
+    latest_times: LatestTimes
+    others: NonDataRecords
+
+    def of_records(self, offsets: Sequence[int] | I64) -> I64:
+        """Return int64[n] ns for records that carry no time.
+
+        For definitions that is the start of the log, for other records the latest data time before them.
+        """
+        at, data_phase = np.asarray(offsets, np.int64), self.others.keyed.data_phase
+        return np.where(at < data_phase, np.int64(self.start or 0), self.latest_times.before(at))
+
+
 _TEXT = Struct((Field("level", Scalar("uint8")), Field("tag", Scalar("uint16")), Field("text", String(2))))
 _PARAMETER = Struct(
     (
@@ -394,12 +430,17 @@ def synthetic_offsets(others: NonDataRecords) -> dict[int, I64]:
 
 
 def synthetic_messages(
-    others: NonDataRecords, channels: Sequence[SyntheticChannel], times_of: Callable[[I64], I64]
+    others: NonDataRecords,
+    channels: Sequence[SyntheticChannel],
+    log_times: LogTimes,
+    compare: Callable[[I64], None] | None,
 ) -> tuple[Buffer, dict[int, SyntheticMessages]]:
     """Build the SYNTHETIC chunk, and the messages of each synthetic channel by channel number.
 
-    times_of  gives int64[n] ns for positions of records that carry no time
+    compare  compares the records at positions with their digests first; None: there are none
     """
+    if compare is not None:
+        compare(others.positions)
     data, messages = bytearray(), {}
     keyed_at = {e.offset: e for e in others.keyed.entries}
     for number, channel in enumerate(channels, len(others.found.channels)):
@@ -416,95 +457,9 @@ def synthetic_messages(
                 data += others.source.read(at + HEAD, 2)
         where[-1] = len(data)
         if channel.kind != "~text":
-            times = times_of(offsets)
+            times = log_times.of_records(offsets)
         messages[number] = SyntheticMessages(where[:-1], np.diff(where), times, offsets)
     return np.frombuffer(data, np.uint8), messages
-
-
-#: Topics whose messages have the field ``time_utc_usec``.
-GPS_TOPICS = ("vehicle_gps_position", "sensor_gps")
-#: Information with the time of the boot by the clock of the computer, microseconds since 1970.
-BOOT_TIME = "boot_time_utc_us"
-#: Least value of ``fix_type`` of a receiver that knows its position, and so the time.
-FIX = 2
-#: Number of messages with a fix whose median is more exact than the clock of the computer at its boot.
-ENOUGH = 5
-#: Differences between sources that are told, ns; messages take up to a few tenths of a second to arrive.
-DIFFERS = 100_000_000
-
-
-class Utc(NamedTuple):
-    """The ns to add to times since boot to get UTC, None if unknown, and sentences about sources that differ."""
-
-    offset: int | None
-    notes: tuple[str, ...] = ()
-
-
-class _Gnss(NamedTuple):
-    """Median offset of *messages* messages of *topic*, and whether these have a fix."""
-
-    offset: int
-    messages: int
-    has_fix: bool
-    topic: str
-
-
-def utc(others: NonDataRecords, index: MessageIndex) -> Utc:
-    """Return what the log says of UTC: the offset that logreel wrote, that of GNSS messages, or the boot time."""
-    values = {e.key.name: e.value for e in reversed(others.keyed.entries) if e.kind == "I"}
-    written = values.get(UTC_OFFSET)
-    if isinstance(written, int) and abs(written) < LATEST_US * NS_PER_US:
-        return Utc(written)
-    gnss = _gnss(others, index)
-    boot = values.get(BOOT_TIME)
-    if not isinstance(boot, int) or not 0 < boot < LATEST_US:
-        return Utc(None if gnss is None else gnss.offset)
-    by_clock = boot * NS_PER_US
-    if gnss is None:
-        return Utc(by_clock)
-    receiver = f"{gnss.messages} GNSS message{'s' * (gnss.messages != 1)} ({gnss.topic})"
-    sources = [(by_clock, BOOT_TIME), (gnss.offset, receiver)]
-    if gnss.has_fix and gnss.messages >= ENOUGH:
-        sources.reverse()
-    (offset, kept), (other_offset, other) = sources
-    difference = other_offset - offset
-    if abs(difference) < DIFFERS:
-        return Utc(offset)
-    order = "later" if difference > 0 else "earlier"
-    return Utc(
-        offset, (f"UTC is that of {kept}; by {other}, it would be {duration_text(abs(difference))} {order}",)
-    )
-
-
-def _gnss(others: NonDataRecords, index: MessageIndex) -> _Gnss | None:
-    """Return the offset by the topic with the most messages with a fix, or else with a time; None if there is none."""
-    receivers = [
-        gnss
-        for number, topic in enumerate(others.found.channels)
-        if topic.name in GPS_TOPICS and not topic.raw and topic.segment == 1
-        if (gnss := _by_topic(index, number, topic)) is not None
-    ]
-    return max(receivers, key=lambda gnss: (gnss.has_fix, gnss.messages), default=None)
-
-
-def _by_topic(index: MessageIndex, number: int, topic: Topic) -> _Gnss | None:
-    time, fix = _field(topic, "time_utc_usec", 8, NS_PER_US), _field(topic, "fix_type", 1)
-    if time is None or not int(index.counts[number]):
-        return None
-    utc = time.values(index, number)
-    is_known = (utc > 0) & (utc < LATEST_US * NS_PER_US)
-    has_fix = is_known & (is_known if fix is None else fix.values(index, number) >= FIX)
-    offsets = np.sort((utc - index.times(number))[has_fix if has_fix.any() else is_known])
-    if not len(offsets):
-        return None
-    # The middle one: a mean of two would be a float, which has no ns left.
-    return _Gnss(int(offsets[len(offsets) // 2]), len(offsets), bool(has_fix.any()), topic.channel_name)
-
-
-def _field(topic: Topic, name: str, width: int, unit: int = 1) -> FieldAt | None:
-    """Return the rule of an integer field; None if messages have no such field."""
-    leaf = next((x for x in topic.definitions.layout(topic.name).leaves if x.path == (name,)), None)
-    return None if leaf is None or leaf.width != width else FieldAt(leaf.runs[0], width, unit)
 
 
 #: Levels of syslog.

@@ -9,37 +9,48 @@ from __future__ import annotations
 import bisect
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from logreel.dataclass import asdict, dataclass, replace
+from logreel.dataclass import asdict, replace
 from logreel.errors import CHANGED, DefinitionError, Finding, Problem, UnsupportedError
 from logreel.formats.ulog import clock, records
-from logreel.formats.ulog.clock import NS_PER_US, UNIX_US, Found, LatestTimes, ShortClocks, Topic, first_jump
+from logreel.formats.ulog.clock import (
+    LATEST_US,
+    NS_PER_US,
+    UNIX_US,
+    UTC_OFFSET,
+    Found,
+    LatestTimes,
+    ShortClocks,
+    Topic,
+    first_jump,
+)
 from logreel.formats.ulog.definitions import Definitions, parse_format
 from logreel.formats.ulog.non_data_records import (
+    LogTimes,
     NonDataRecords,
     SyntheticChannel,
-    Utc,
+    TimeRule,
     synthetic_channels,
     synthetic_messages,
     synthetic_offsets,
     text_lines,
-    utc,
 )
 from logreel.formats.ulog.reader import Reader, read
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, BadRecord
 from logreel.index.block_table import TIME_MAX, Blocks
-from logreel.index.channel_index import ChannelRules, FieldAt, SyntheticMessages
+from logreel.index.channel_index import ChannelRules, FieldAt
 from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64
-from logreel.io.source import FILE, Buffer, Chunks, Source
+from logreel.io.source import FILE, Chunks, Source
 from logreel.kernels import block_table
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
 from logreel.log.log import Log
 from logreel.log.scan import ChannelInfo, Parameter, Saved, Scan, ScanPart, Schema, Segment, TextLine
+from logreel.log.times import duration_text
 
 
 def save(content: Found) -> Saved:
@@ -209,32 +220,6 @@ def _least(topic: Topic) -> int:
 #: Messages are stamped up to this long before they are logged, ns.
 EARLY_NS = 10**9
 
-TimeRule = FieldAt | Callable[[MessageIndex], I64]
-
-
-@dataclass(frozen=True, slots=True)
-class LogTimes:
-    """Times of one log.
-
-    rules         the time rule of each channel that is not synthetic
-    start, end    bounds of the main segment in ns; None for a log without data
-    latest_times  the latest data time before any position
-    """
-
-    rules: list[TimeRule]
-    start: int | None
-    end: int | None
-    latest_times: LatestTimes
-    others: NonDataRecords
-
-    def of_records(self, offsets: Sequence[int] | I64) -> I64:
-        """Return int64[n] ns for records that carry no time.
-
-        For definitions that is the start of the log, for other records the latest data time before them.
-        """
-        at, data_phase = np.asarray(offsets, np.int64), self.others.keyed.data_phase
-        return np.where(at < data_phase, np.int64(self.start or 0), self.latest_times.before(at))
-
 
 def log_times(others: NonDataRecords, chunks: Chunks, blocks: Blocks) -> LogTimes:
     """Work out the times of a log in two steps.
@@ -343,6 +328,92 @@ def _time_marks(others: NonDataRecords, segment: int, latest: int) -> list[clock
     return [mark for mark in marks if others.found.segment_of(mark.offset) == segment]
 
 
+#: Topics whose messages have the field ``time_utc_usec``.
+GPS_TOPICS = ("vehicle_gps_position", "sensor_gps")
+#: Information with the time of the boot by the clock of the computer, microseconds since 1970.
+BOOT_TIME = "boot_time_utc_us"
+#: Least value of ``fix_type`` of a receiver that knows its position, and so the time.
+FIX = 2
+#: Number of messages with a fix whose median is more exact than the clock of the computer at its boot.
+ENOUGH = 5
+#: Differences between sources that are told, ns; messages take up to a few tenths of a second to arrive.
+DIFFERS = 100_000_000
+
+
+class Utc(NamedTuple):
+    """The ns to add to times since boot to get UTC, None if unknown, and sentences about sources that differ."""
+
+    offset: int | None
+    notes: tuple[str, ...] = ()
+
+
+class _Gnss(NamedTuple):
+    """Median offset of *messages* messages of *topic*, and whether these have a fix."""
+
+    offset: int
+    messages: int
+    has_fix: bool
+    topic: str
+
+
+def utc(others: NonDataRecords, index: MessageIndex) -> Utc:
+    """Return what the log says of UTC: the offset that logreel wrote, that of GNSS messages, or the boot time."""
+    values = {e.key.name: e.value for e in reversed(others.keyed.entries) if e.kind == "I"}
+    written = values.get(UTC_OFFSET)
+    if isinstance(written, int) and abs(written) < LATEST_US * NS_PER_US:
+        return Utc(written)
+    gnss = _gnss(others, index)
+    boot = values.get(BOOT_TIME)
+    if not isinstance(boot, int) or not 0 < boot < LATEST_US:
+        return Utc(None if gnss is None else gnss.offset)
+    by_clock = boot * NS_PER_US
+    if gnss is None:
+        return Utc(by_clock)
+    receiver = f"{gnss.messages} GNSS message{'s' * (gnss.messages != 1)} ({gnss.topic})"
+    sources = [(by_clock, BOOT_TIME), (gnss.offset, receiver)]
+    if gnss.has_fix and gnss.messages >= ENOUGH:
+        sources.reverse()
+    (offset, kept), (other_offset, other) = sources
+    difference = other_offset - offset
+    if abs(difference) < DIFFERS:
+        return Utc(offset)
+    order = "later" if difference > 0 else "earlier"
+    return Utc(
+        offset, (f"UTC is that of {kept}; by {other}, it would be {duration_text(abs(difference))} {order}",)
+    )
+
+
+def _gnss(others: NonDataRecords, index: MessageIndex) -> _Gnss | None:
+    """Return the offset by the topic with the most messages with a fix, or else with a time; None if there is none."""
+    receivers = [
+        gnss
+        for number, topic in enumerate(others.found.channels)
+        if topic.name in GPS_TOPICS and not topic.raw and topic.segment == 1
+        if (gnss := _by_topic(index, number, topic)) is not None
+    ]
+    return max(receivers, key=lambda gnss: (gnss.has_fix, gnss.messages), default=None)
+
+
+def _by_topic(index: MessageIndex, number: int, topic: Topic) -> _Gnss | None:
+    time, fix = _field(topic, "time_utc_usec", 8, NS_PER_US), _field(topic, "fix_type", 1)
+    if time is None or not int(index.counts[number]):
+        return None
+    utc = time.values(index, number)
+    is_known = (utc > 0) & (utc < LATEST_US * NS_PER_US)
+    has_fix = is_known & (is_known if fix is None else fix.values(index, number) >= FIX)
+    offsets = np.sort((utc - index.times(number))[has_fix if has_fix.any() else is_known])
+    if not len(offsets):
+        return None
+    # The middle one: a mean of two would be a float, which has no ns left.
+    return _Gnss(int(offsets[len(offsets) // 2]), len(offsets), bool(has_fix.any()), topic.channel_name)
+
+
+def _field(topic: Topic, name: str, width: int, unit: int = 1) -> FieldAt | None:
+    """Return the rule of an integer field; None if messages have no such field."""
+    leaf = next((x for x in topic.definitions.layout(topic.name).leaves if x.path == (name,)), None)
+    return None if leaf is None or leaf.width != width else FieldAt(leaf.runs[0], width, unit)
+
+
 def segment_list(content: Found, segment: Callable[[int], Scan]) -> list[Segment]:
     """Return a description of each segment; *segment* gives the Scan of one by its number."""
     described = []
@@ -425,11 +496,6 @@ def scan_segment(source: Source, content: Found) -> Scan:
     rules += [ChannelRules(FieldAt(0, 8), 0, synthetic=len(channel.offsets)) for channel in synthetic]
     compared = IndexComparison(source, content) if source.digests is not None else None
 
-    def build() -> tuple[Buffer, dict[int, SyntheticMessages]]:
-        if compared is not None:
-            compared.records(others.positions)
-        return synthetic_messages(others, synthetic, times.of_records)
-
     def parameters() -> list[Parameter]:
         if compared is not None:
             compared.records(np.array(content.parsed, np.int64))
@@ -440,7 +506,8 @@ def scan_segment(source: Source, content: Found) -> Scan:
             compared.records(others.texts)
         return text_lines(others, index)
 
-    resolve = None if compared is None else compared.blocks
+    resolve, compare = (None, None) if compared is None else (compared.blocks, compared.records)
+    build = partial(synthetic_messages, others, synthetic, times, compare)
     index = MessageIndex(chunks, blocks, rules, build, resolve)
     has_wall_clock = content.segment_us[content.main_segment - 1] >= UNIX_US
     clock = cache(lambda: Utc(0) if has_wall_clock else utc(others, index))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit, urlunsplit
 
-from logreel.dataclass import dataclass, field
 from logreel.errors import UnsupportedError, UsageError
 from logreel.io.source import ADDRESS
 

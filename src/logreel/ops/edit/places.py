@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from logreel.dataclass import dataclass, field
 from logreel.errors import DefinitionError, NotFoundError, UsageError
 from logreel.io.arrays import I64
 from logreel.io.source import Buffer

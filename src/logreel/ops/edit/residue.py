@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -15,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.dataclass import dataclass, field
 from logreel.errors import LogError
 from logreel.lenses import Clouds, Image, Position, lenses
 from logreel.log.log import Channel, Log

@@ -6,13 +6,13 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import asdict, dataclass
 from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.dataclass import asdict, dataclass
 from logreel.errors import UsageError
 from logreel.index.gather import Rows
 from logreel.io.arrays import I64

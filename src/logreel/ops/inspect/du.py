@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logreel.dataclass import dataclass
 from logreel.errors import UsageError
 from logreel.index.block_table import MISSING_SIZE
 from logreel.index.gather import load

@@ -5,26 +5,30 @@ from __future__ import annotations
 import ast
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from logreel.dataclass import dataclass
 from logreel.errors import DefinitionError, UsageError
-from logreel.ops.migrate.columns import constant_column, is_struct_path, member, node_of, part_update
+from logreel.ops.migrate.field_changes import constant_column, is_struct_path, member, node_of, part_update
 from logreel.ops.migrate.interpreter import MAX_STEPS, Compiler, Method
-from logreel.ops.migrate.rule import (
+from logreel.ops.migrate.types import (
     BoundRule,
     Columns,
     ColumnUpdate,
+    FieldType,
     Nested,
     NestedColumns,
     NotColumnsError,
+    Records,
+    RuleError,
+    StructValue,
+    TypeVersion,
     Update,
     UpdateRule,
     Values,
+    from_text,
 )
-from logreel.ops.migrate.types import FieldType, TypeVersion, from_text
-from logreel.ops.migrate.values import Records, RuleError, StructValue
 from logreel.ops.migrate.vocabulary import Constructor
 from logreel.schemas.ros1msg import DefinitionRegistry
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Event, Lock, Thread
 from time import monotonic
@@ -14,12 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logreel.dataclass import dataclass, field
 from logreel.errors import DefinitionError, LogError, MissingDependencyError, TopicError, UsageError
 from logreel.io.arrays import has_limited_room
 from logreel.layout.arrow_arrays import values_of
-from logreel.log.decrypted import refusal
 from logreel.log.log import Log
+from logreel.log.source_files import refusal
 from logreel.log.tables import distinct
 from logreel.log.times import Time, intervals, shift_of, utc_shift
 from logreel.log.topic_match import is_pattern, match_in_each

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
 from typing import Any
@@ -16,7 +17,6 @@ import pyarrow.dataset as ds
 import pyarrow.fs
 from pyarrow import acero
 
-from logreel.dataclass import dataclass
 from logreel.errors import NotFoundError, UsageError
 from logreel.index.gather import intersect_rows
 from logreel.io.arrays import I64

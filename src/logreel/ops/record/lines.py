@@ -10,11 +10,11 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any, Protocol
 
-from logreel.dataclass import dataclass
 from logreel.errors import DamagedError, DefinitionError, LogError, UnsupportedError, UsageError
 from logreel.io.append_file import ACTIVE
 from logreel.layout.layout import Layout

@@ -6,12 +6,12 @@ import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
-from logreel.dataclass import dataclass
 from logreel.errors import LogError, UsageError
 from logreel.io.append_file import ACTIVE
 from logreel.io.arrays import I64
@@ -20,8 +20,7 @@ from logreel.io.part_files import existing_parts, part_name
 from logreel.layout.layout import Layout
 from logreel.log.scan import Schema
 from logreel.registry.format import Format
-from logreel.write.format_writer import FormatWriter, SomeRefusedError
-from logreel.write.payloads import Payload
+from logreel.write.format_writer import FormatWriter, Payload, SomeRefusedError
 from logreel.write.writer import Writer
 
 #: Bytes that a message given as a dict probably needs.

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from threading import Thread
 from time import monotonic
 from typing import Any
 
-from logreel.dataclass import asdict, dataclass
 from logreel.errors import DamagedError, DefinitionError, LogError, UnsupportedError, UsageError
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, FixedArray, Rest, Scalar, String, Struct

@@ -7,11 +7,11 @@ import socket
 import time as clock
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from threading import Condition, Event
 from time import monotonic
 from typing import Any, Protocol, runtime_checkable
 
-from logreel.dataclass import dataclass, field
 from logreel.layout.layout import Layout
 from logreel.log.scan import TOPIC, Facts, Schema
 from logreel.log.topic_match import check_pattern, conditions, fitting, is_pattern, listed

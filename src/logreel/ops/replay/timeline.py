@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.dataclass import dataclass
 from logreel.errors import TopicError, UsageError
 from logreel.index.block_table import TIME_MIN
 from logreel.index.gather import Rows, intersect_rows
@@ -367,7 +367,7 @@ class Timeline:
         self,
         logs: Sequence[Log],
         selection: Selection = Selection(),  # noqa: B008 # frozen
-        playing: Playing = Playing(),  # noqa: B008 # frozen
+        playing: Playing = Playing(),  # frozen
     ) -> None:
         if not logs:
             raise UsageError("there is nothing to play")

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.dataclass import dataclass, field
 from logreel.errors import DefinitionError, UsageError
 from logreel.layout.arrow_arrays import as_fixed_list, as_list, as_struct, buffer_of, row_numbers, values_of
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Rest, Scalar, String, Struct, Time, measure
 from logreel.layout.nodes import Sequence as Counted
 from logreel.log.tables import as_numpy
-from logreel.write.schema_maker import Abilities
+from logreel.write.format_writer import Abilities
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
-from logreel.dataclass import dataclass, field, replace
 from logreel.errors import UsageError
 from logreel.io.output_stream import Destination
 from logreel.log.joined_log import Together, clock_shifts, earlier
@@ -20,7 +20,7 @@ from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.streams import MessageBatch
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions
-from logreel.ops.selection import Selection, SpanOptions, keywords
+from logreel.ops.selection import Selection, SpanOptions, check_keywords, keywords
 from logreel.registry.open import open_many, read_itself
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ def merge(
     which ``notes`` lists. Metadata, parameters and attachments are taken from the first log that has them. Raises
     UsageError for logs of several formats, and as ``slice`` does.
     """
+    check_keywords(merge, options)
     chosen = span_of(selection, options)
     with contextlib.ExitStack() as stack:
         logs = [read_itself(log, also_remote=False) for log in open_many(sources, stack, definitions)]

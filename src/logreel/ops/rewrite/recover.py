@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from logreel.dataclass import asdict, dataclass
 from logreel.errors import LogError, Problem, UsageError
 from logreel.index.merge import in_file_order
 from logreel.io.append_file import ACTIVE
@@ -18,7 +18,7 @@ from logreel.log.log import Log
 from logreel.ops.rewrite.engine import rewrite
 from logreel.ops.rewrite.parts import part_of
 from logreel.ops.rewrite.target import CopyOptions, Rewritten, Target, log_output_of
-from logreel.ops.selection import Selection, keywords
+from logreel.ops.selection import Selection, check_keywords, keywords
 from logreel.registry.open import as_open_log, read_itself
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ def recover(
     The new file gets its name only after it was read back without damage. The damaged file stays unchanged. Raises as
     ``slice`` does.
     """
+    check_keywords(recover, options)
     chosen = Selection.of(selection, options)
     with as_open_log(src, definitions) as opened:
         # An index may not list all messages.

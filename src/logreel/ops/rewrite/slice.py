@@ -9,7 +9,7 @@ from logreel.log.log import Log
 from logreel.ops.rewrite.engine import rewrite
 from logreel.ops.rewrite.parts import part_of
 from logreel.ops.rewrite.target import CopyOptions, Rewritten, Target
-from logreel.ops.selection import Selection, keywords
+from logreel.ops.selection import Selection, check_keywords, keywords
 from logreel.registry.open import as_log_to_copy
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def slice_log(
 
     Raises UsageError, TopicError, UnsupportedError for a format that cannot be written, LogError if *dst* exists.
     """
+    check_keywords(slice_log, options)
     chosen, target = Selection.of(selection, options), Target.of(dst, options)
     with as_log_to_copy(src, definitions) as log:
         return rewrite([part_of(log, chosen)], target)
@@ -53,6 +54,7 @@ def sort_log(
     **options: Unpack[CopyOptions],
 ) -> Rewritten:
     """Write a log, or a part of it, with its messages sorted by time; parameters as for ``slice``."""
+    check_keywords(sort_log, options)
     chosen, target = Selection.of(selection, options), Target.of(dst, options)
     with as_log_to_copy(src, definitions) as log:
         return rewrite([part_of(log, chosen)], target, by_time=True)

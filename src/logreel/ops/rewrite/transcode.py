@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logreel.dataclass import dataclass, field, replace
 from logreel.errors import DefinitionError, IncompleteOutputError, LogError, UsageError
 from logreel.index.block_table import TIME_MAX
 from logreel.io.arrays import I64
@@ -32,10 +32,9 @@ from logreel.ops.rewrite.read_rows import WHOLE, has_replaced_text, odd_booleans
 from logreel.ops.rewrite.streams import MessageBatch
 from logreel.registry.registry import formats
 from logreel.schemas.languages import constants
+from logreel.write.format_writer import Abilities, Payloads, SchemaMaker, TextChannel, TextColumns, chained
 from logreel.write.log_copier import metadata_names
 from logreel.write.original import Original, OriginalLog, original_log_of, original_of, small_attachments
-from logreel.write.payloads import Payloads, chained
-from logreel.write.schema_maker import Abilities, SchemaMaker, TextChannel, TextColumns
 from logreel.write.writer import Writer, add_channel
 
 if TYPE_CHECKING:

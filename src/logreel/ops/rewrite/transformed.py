@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -17,7 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.dataclass import dataclass, replace
 from logreel.errors import LogError
 from logreel.index.block_table import Blocks
 from logreel.index.channel_index import (
@@ -41,8 +41,8 @@ from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform
 from logreel.ops.rewrite.parts import Part, shift_clock, whole_log
 from logreel.ops.rewrite.streams import MessageBatch, in_file_order
 from logreel.ops.rewrite.target import Target, format_of
+from logreel.write.format_writer import Payloads, chained
 from logreel.write.log_copier import copier_for
-from logreel.write.payloads import Payloads, chained
 from logreel.write.writer import Writer
 
 if TYPE_CHECKING:

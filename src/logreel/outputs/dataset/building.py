@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.dataclass import asdict, dataclass, field
 from logreel.errors import LogError, MissingDependencyError, UnsupportedError, UsageError
 from logreel.io.arrays import I64
 from logreel.io.atomic_file import exchange, sync_folder, target_of
 from logreel.io.source import Source
-from logreel.log.decrypted import FOR_BOTH, decrypted_notes, refusal
 from logreel.log.log import Channel, Log
 from logreel.log.scan import Brief
+from logreel.log.source_files import FOR_BOTH, decrypted_notes, refusal
 from logreel.log.times import utc_shift
 from logreel.outputs.dataset.episode import (
     FOLDER,
@@ -43,7 +43,7 @@ from logreel.outputs.dataset.episode import (
 )
 from logreel.outputs.dataset.planning import LogPlan, Planned, SampledStretch, sync_data
 from logreel.outputs.dataset.spec import Feature, Spec, read_spec
-from logreel.outputs.media.frames import CHAINED, RGB, Decoded, FrameDecoder, VideoFrame, frame_of
+from logreel.outputs.media.pictures import CHAINED, RGB, Decoded, FrameDecoder, VideoFrame, frame_of
 from logreel.outputs.registry import readers
 from logreel.registry.open import as_open_log, open_log, several_logs
 

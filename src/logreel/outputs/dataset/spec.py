@@ -6,12 +6,12 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from logreel.dataclass import dataclass, field
 from logreel.errors import UsageError
 from logreel.log.times import duration_ns
 from logreel.ops.query.align import Alignment

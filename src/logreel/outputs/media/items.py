@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from logreel.dataclass import dataclass
 from logreel.errors import UnsupportedError
 from logreel.log.times import shift_of
 from logreel.outputs.job import Job, SkipCounter

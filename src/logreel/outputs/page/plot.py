@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import IO, Any
 
 import numpy as np
 
-from logreel.dataclass import dataclass
 from logreel.errors import MissingDependencyError, UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import Destination, name_and_stream
-from logreel.log.decrypted import refusal
-from logreel.log.joined_log import Openable, inputs_of
+from logreel.log.joined_log import Openable
 from logreel.log.log import Log
+from logreel.log.source_files import inputs_of, refusal
 from logreel.log.times import Time, duration_text, seconds_text, shift_of, utc_shift, utc_text
 from logreel.meaning.curves import Curve, curves
 from logreel.outputs.files import new_file

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from logreel.dataclass import dataclass
 from logreel.errors import LogError, TopicError, UsageError
 from logreel.log.log import Log
 from logreel.log.scan import ALIASES, ENCODING, TOPIC, TYPE
@@ -22,8 +22,7 @@ from logreel.log.topic_match import (
 )
 from logreel.ops.inspect.text import lines_between
 from logreel.outputs.http.routes import Parameters
-from logreel.outputs.serve.catalogue import ServedLog
-from logreel.outputs.serve.log_cache import ChannelSpan, Contents, ContentsCache, OpenLogs
+from logreel.outputs.serve.catalogue import ChannelSpan, Contents, ContentsCache, OpenLogs, ServedLog
 from logreel.outputs.slice_stream import SliceRequest
 
 #: Most logs, and seconds, that one request looks at; the answer then has the place to go on from.

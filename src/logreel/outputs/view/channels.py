@@ -12,19 +12,14 @@ from starlette.types import ASGIApp
 from logreel.errors import LogError, UsageError
 from logreel.io.append_file import Appender
 from logreel.lenses import lenses
-from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Channel, Log
+from logreel.log.source_files import decrypted_notes
 from logreel.log.tables import TableReader, empty_table, flattened, own_paths
 from logreel.log.times import interval
 from logreel.log.topic_fields import fields_by_topic
 from logreel.meaning.columns import row_at
 from logreel.ops.json_values import to_json_values
-from logreel.outputs.http.answer import StreamAnswer
-from logreel.outputs.http.routes import BYTES, Parameters, RequestParameter, Route, number
-from logreel.outputs.job import Job
-from logreel.outputs.registry import OUTPUTS
-from logreel.outputs.slice_stream import AppenderFile, file_stem
-from logreel.outputs.tables.combined import long_table
+from logreel.outputs.http.routes import BYTES, Parameters, RequestParameter, Route, StreamAnswer, number
 from logreel.outputs.view.limits import (
     CHANNELS,
     FIELDS,
@@ -312,6 +307,10 @@ class TableStream:
     forward = True
 
     def __init__(self, log: Log, wanted: list[str], start: int | None, end: int | None, suffix: str) -> None:
+        # Not needed for the first picture.
+        from logreel.outputs.registry import OUTPUTS
+        from logreel.outputs.slice_stream import file_stem
+
         if not wanted:
             raise UsageError("a table needs a topic, or series: s=topic.field")
         decrypted_notes(log)
@@ -323,6 +322,10 @@ class TableStream:
 
     def write(self, out: Appender) -> None:
         """Write all bytes to *out*."""
+        from logreel.outputs.job import Job
+        from logreel.outputs.slice_stream import AppenderFile
+        from logreel.outputs.tables.combined import long_table
+
         self.skipped = []
         channels = [self._log[topic] for topic in self._fields]
         job = Job(self._log, channels, *self._interval, fields=self._fields, skipped=self.skipped)

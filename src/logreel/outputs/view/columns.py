@@ -7,12 +7,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import partial
 from threading import Event, Lock
 from time import monotonic
 from typing import Any
 
-from logreel.dataclass import dataclass
 from logreel.errors import LogError, UsageError
 from logreel.lenses.facts import Series
 from logreel.log.log import Log

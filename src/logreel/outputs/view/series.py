@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 
 from logreel.errors import LogError, UsageError
 from logreel.io.arrays import F64, I64
-from logreel.layout.arrow_arrays import text_metadata
+from logreel.layout.arrow_arrays import buffer_of, text_metadata
 from logreel.lenses.facts import LINE, Chart, Series
 from logreel.log.log import Log
 from logreel.meaning.charts import charts, first_charts, side_panels
@@ -34,12 +34,16 @@ MEDIA = "application/vnd.apache.arrow.stream"
 
 
 def arrow_stream(columns: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> bytes:
-    """Return columns of equal length as the bytes of an Arrow IPC stream, with *metadata* of its schema."""
+    """Return columns of numbers, equally long, as the bytes of an Arrow IPC stream, with *metadata* of its schema."""
     import pyarrow as pa
 
     fields = [(name, pa.from_numpy_dtype(values.dtype)) for name, values in columns.items()]
     schema = pa.schema(fields, metadata=text_metadata(dict(metadata)))
-    arrays = [pa.array(np.ascontiguousarray(values)) for values in columns.values()]
+    # Not pa.array of NumPy's, which imports pandas where that is installed.
+    arrays = [
+        pa.Array.from_buffers(column.type, len(values), [None, buffer_of(np.ascontiguousarray(values))])
+        for column, values in zip(schema, columns.values(), strict=True)
+    ]
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as out:
         out.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))

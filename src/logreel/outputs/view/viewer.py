@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from urllib.parse import quote
 
 from logreel.errors import UsageError
-from logreel.ops.selection import keywords
-from logreel.outputs.http.guard import LOCAL
-from logreel.outputs.http.server import Endpoint, EndpointOptions
+from logreel.ops.selection import check_keywords, keywords
+from logreel.outputs.http.server import LOCAL, Endpoint, EndpointOptions
 from logreel.outputs.view.app import app_of
 from logreel.outputs.view.limits import LOGS
 from logreel.outputs.view.session import Session
@@ -75,6 +74,7 @@ class Viewer:
         decrypt: bool = False,
         **options: Unpack[EndpointOptions],
     ) -> None:
+        check_keywords(Viewer.__init__, options)
         if not logs:
             raise UsageError("a viewer needs a log to show")
         endpoint = Endpoint.of(options)

@@ -8,8 +8,7 @@ from __future__ import annotations
 from logreel.formats.carla.simulator.info import info
 from logreel.formats.carla.simulator.metrics import MetricsLog
 from logreel.formats.carla.simulator.queries import blocked, collisions
-from logreel.formats.carla.simulator.replay import Replay
-from logreel.formats.carla.simulator.tick_log import write_ticks
+from logreel.formats.carla.simulator.replay import Replay, write_ticks
 from logreel.formats.carla.simulator.values import (
     Axes,
     Box,

@@ -11,8 +11,7 @@ from logreel.errors import UsageError
 from logreel.formats.carla.simulator.info import info
 from logreel.formats.carla.simulator.printing import WORDINGS
 from logreel.formats.carla.simulator.queries import MIN_DISTANCE, MIN_TIME, blocked, collisions
-from logreel.formats.carla.simulator.replay import OFFSET, PITCH, Replay
-from logreel.formats.carla.simulator.tick_log import tick_log
+from logreel.formats.carla.simulator.replay import OFFSET, PITCH, Replay, tick_log
 from logreel.registry.commands import Answer, Command, Example, Option, Playback
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import UsageError
-from logreel.formats.carla.actors import ActorMotion
-from logreel.formats.carla.columns import Array, RecordingColumns, metres
-from logreel.formats.carla.simulator.packet_text import LIGHTS
+from logreel.formats.carla.columns import ActorMotion, Array, RecordingColumns, metres
+from logreel.formats.carla.simulator.info import LIGHTS
 from logreel.formats.carla.simulator.values import (
     Box,
     Rotation,

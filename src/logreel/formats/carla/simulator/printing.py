@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
 
-from logreel.dataclass import dataclass
 from logreel.errors import UsageError
 from logreel.formats.carla.columns import RecordingColumns
 from logreel.io.arrays import I64

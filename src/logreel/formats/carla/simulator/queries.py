@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.dataclass import dataclass
 from logreel.errors import UsageError
-from logreel.formats.carla.actors import type_name
-from logreel.formats.carla.columns import Array, RecordingColumns
+from logreel.formats.carla.columns import Array, RecordingColumns, type_name
 from logreel.formats.carla.simulator.printing import (
     KnownActors,
     closing,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import atan2, cos, degrees, hypot, radians, sin
 from typing import Any, NamedTuple
-
-from logreel.dataclass import dataclass, field
 
 
 class Vector(NamedTuple):

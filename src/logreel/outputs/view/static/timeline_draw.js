@@ -3,7 +3,8 @@
 import { bandColour, levelColour } from "./colours.js";
 import { css } from "./dom.js";
 
-export const HEAD = 16, ROW = 62;
+export const HEAD = 16;
+export const ROW = 62;
 const MARKS = 8, DENSITY = 36, BAND = 14;
 
 /**

@@ -9,7 +9,8 @@ import { bands, marks, stripes } from "./plot_draw.js";
 import { pointer } from "./plot_pointer.js";
 import { derive } from "./derive.js";
 
-export const LEFT = 58, RIGHT = 12;
+export const LEFT = 58;
+export const RIGHT = 12;
 
 export function create(context, settings) {
   return new Plot(context, settings);
