@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from logreel.dataclass import asdict, dataclass, field
 from logreel.errors import DefinitionError
 from logreel.layout.arrow_arrays import item_type
 from logreel.ops.json_values import to_json_values
