@@ -133,7 +133,7 @@ class FieldAt(Rule):
     def value_at(self, data: Buffer, start: int, entry: int) -> int:
         """Read the field in the message that begins at *start*."""
         at = start + self.offset
-        if self.width > 4 or not 0 <= at <= len(data) - self.width:
+        if self.width > 4 or self.mul >= 1 << 31 or not 0 <= at <= len(data) - self.width:
             return super(FieldAt, self).value_at(data, start, entry)
         return int.from_bytes(data[at : at + self.width].tobytes(), "little") * self.mul + self.add
 
