@@ -133,7 +133,7 @@ def test_side_columns_become_header_fields() -> None:
         FieldAt(0, 4, 1 << 31),
         FieldAt(0, 8, 1000),
     ],
-    ids=repr,
+    ids=[*(name for name in RULES if name != "function"), "field of a header", "large", "long"],
 )
 def test_the_number_of_one_message_is_that_of_several(rule: Rule) -> None:
     for entry, start in ((0, 0), (3, 48), (N - 1, 16 * N - 16)):
