@@ -94,6 +94,8 @@ def padded_text(buffer: Buffer, count: int, width: int) -> NDArray[np.bytes_]:
 TEXT, BYTES, LIST, ARRAY, STRUCT = "text", "bytes", "list", "array", "struct"
 #: Types of a Column of times: since the epoch, and of spans.
 TIME, DURATION = "time", "duration"
+#: Arrays of more structs than this are not columns of their own.
+MAX_STRUCTS = 64
 _NO_ROW = np.zeros(0, np.int64)
 
 
@@ -309,6 +311,23 @@ class Column:
             out[i] = value
         return out
 
+    @property
+    def has_structs(self) -> bool:
+        """Whether arrays of at most MAX_STRUCTS items hold structs with members; these are columns of their own."""
+        if self.type == ARRAY and self.size <= MAX_STRUCTS:
+            return self.item.has_structs or (self.item.type == STRUCT and bool(self.item.names))
+        return False
+
+    def present(self) -> Column:
+        """Return the values that are there."""
+        return self if self.valid is None else replace(self.take(np.flatnonzero(self.valid)), valid=None)
+
+    def all_items(self) -> Column:
+        """Return the items of all lists or arrays, one after another."""
+        if self.offsets is None or (self.ends[0] == 0 and self.ends[-1] == self.item.length):
+            return self.item
+        return self.item.slice(int(self.ends[0]), int(self.ends[-1]))
+
     def numbers(self) -> NDArray[np.float64] | None:
         """Return the values of numbers, flags and times (in s) as float64, NaN where there is none; None for others."""
         if self.data is None or self.offsets is not None:
@@ -388,9 +407,11 @@ def cut_text(chars: Buffer) -> tuple[NDArray[np.int32], Buffer]:
     return np.concatenate([[0], ends]).astype(np.int32), chars[keep]
 
 
-#: Names of the types of scalars that Arrow names differently.
-_ARROW_NAMES = {"char": "int8", "float32": "float", "float64": "double", TIME: "timestamp[ns]"}
-_ARROW_NAMES |= {DURATION: "duration[ns]", TEXT: "string", BYTES: "binary"}
+#: Names of types for people, where they differ: those of Arrow, except for numbers.
+TYPE_NAMES = {
+    "char": "int8", TIME: "timestamp[ns]", DURATION: "duration[ns]", TEXT: "string", BYTES: "binary",
+}  # fmt: skip
+_ARROW_NAMES = {**TYPE_NAMES, "float32": "float", "float64": "double"}
 
 
 def type_name(column: Column) -> str:

@@ -19,6 +19,7 @@ from logreel.index.gather import Gathered, PayloadRange, Want, gather, gather_ro
 from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import as_fixed_list, buffer_of, row_numbers, text_metadata, values_of
 from logreel.layout.nodes import Sequence as Records
+from logreel.layout.numpy_columns import MAX_STRUCTS
 from logreel.log.padding import is_padded, skipping, too_long
 from logreel.log.scan import spread, until_next
 from logreel.log.topic_match import listed
@@ -61,8 +62,6 @@ DENSE = RowOptions(gaps=False)
 #: The first column of every table.
 TIME = "time"
 
-#: Arrays of more structs than this are not flattened.
-MAX_STRUCTS = 64
 #: An array of more values than this is not split into a column per value.
 MAX_COLUMNS = 1024
 
