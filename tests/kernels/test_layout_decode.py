@@ -194,7 +194,9 @@ def test_what_is_not_contiguous_bytes_is_refused() -> None:
 
 def test_a_message_that_is_refused_without_an_error_ends_in_one() -> None:
     refused: list[tuple[int, int, int, bytes]] = []
-    decode = kernel.MessageDecoder([kernel.NEED, -1, 4, 0, 0, 0], (), lambda data, *why: refused.append(why)).decode
+    decode = kernel.MessageDecoder(
+        [kernel.NEED, -1, 4, 0, 0, 0], (), lambda data, *why: refused.append(why)
+    ).decode
     with pytest.raises(ValueError, match="does not decode"):
         decode(b"abc")
     assert refused == [(kernel.SHORT, 0, 4, b"")]

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel.errors import LogError
+from logreel.layout.numpy_columns import Column
 from logreel.lenses.facts import WARNING, Band, Fact, Section, since_start
 from logreel.log.log import Log
 from logreel.log.scan import TextLine
