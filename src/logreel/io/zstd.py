@@ -1,4 +1,4 @@
-"""zstd frames, by the standard library where it has them (Python 3.14), else by ``zstandard``; nothing else imports either."""
+"""zstd frames: by the standard library where it has them (Python 3.14), else by ``zstandard``."""
 
 from __future__ import annotations
 
