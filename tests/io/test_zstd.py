@@ -22,7 +22,7 @@ def of_python_3_14() -> Any:
     module = importlib.util.module_from_spec(spec)
     known = sys.version_info, sys.modules.get("compression")
     package = types.ModuleType("compression")
-    package.zstd = backport
+    vars(package)["zstd"] = backport
     sys.version_info, sys.modules["compression"] = (3, 14), package
     try:
         spec.loader.exec_module(module)

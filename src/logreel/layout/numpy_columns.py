@@ -94,6 +94,8 @@ def padded_text(buffer: Buffer, count: int, width: int) -> NDArray[np.bytes_]:
 TEXT, BYTES, LIST, ARRAY, STRUCT = "text", "bytes", "list", "array", "struct"
 #: Types of a Column of times: since the epoch, and of spans.
 TIME, DURATION = "time", "duration"
+#: U+FFFD in UTF-8.
+REPLACED = "\ufffd".encode()
 #: Arrays of more structs than this are not columns of their own.
 MAX_STRUCTS = 64
 _NO_ROW = np.zeros(0, np.int64)
@@ -317,6 +319,55 @@ class Column:
         if self.type == ARRAY and self.size <= MAX_STRUCTS:
             return self.item.has_structs or (self.item.type == STRUCT and bool(self.item.names))
         return False
+
+    def settled(self) -> Column:
+        """Return the same with zeros, empty text and empty lists in place of what is missing, and only valid UTF-8.
+
+        Text that is not UTF-8 has U+FFFD in place of what is not. Offsets begin at 0.
+        """
+        column = self
+        if self.valid is not None:
+            column = replace(self.take(np.arange(self.length), ~self.valid), valid=None)
+            if column.offsets is None and column.data is not None:
+                kept = np.where(self.valid, column.data, column.data.dtype.type(0))
+                return replace(column, data=kept)
+        elif self.offsets is not None and self.ends[0]:
+            column = self.take(np.arange(self.length))
+        if column.type == STRUCT:
+            there = self.valid
+            children = [c if there is None else c.masked(there) for c in column.children]
+            return replace(column, children=tuple(child.settled() for child in children))
+        if column.children:
+            return replace(column, children=(column.all_items().settled(),))
+        return column if column.type != TEXT or column._is_utf8() else column._replaced()
+
+    def _is_utf8(self) -> bool:
+        text = self.values[: int(self.ends[-1])]
+        whole = text.tobytes()
+        if whole.isascii():
+            return True
+        # A character that is cut in two by the end of a text is none.
+        begins = self.ends[:-1]
+        if ((text[begins[begins < len(text)]] & 0xC0) == 0x80).any():
+            return False
+        try:
+            whole.decode("utf-8")
+        except UnicodeDecodeError:
+            return False
+        return True
+
+    def _replaced(self) -> Column:
+        texts = [text.encode() for text in _texts(self.ends, self.values, True)]
+        ends = np.cumsum([0, *map(len, texts)])
+        if ends[-1] > MAX_SIZE:
+            raise UsageError("more than 2 GiB of text in one array: read fewer rows at a time")
+        return replace(self, data=np.frombuffer(b"".join(texts), np.uint8), offsets=ends.astype(np.int32))
+
+    def has_replaced_text(self) -> bool:
+        """Return whether text of a settled Column has U+FFFD, which ``settled`` puts in place of what is not UTF-8."""
+        if self.type == TEXT:
+            return REPLACED in self.values[: int(self.ends[-1])].tobytes()
+        return any(child.has_replaced_text() for child in self.children)
 
     def present(self) -> Column:
         """Return the values that are there."""
