@@ -20,7 +20,7 @@ PICTURES, SIZE = 2000, 100_000
 COPY = Job("np.array(np.memmap(path)), a fresh copy", "kept = np.array(np.memmap(path, mode='r'))")
 SETUP = "import logreel, tempfile\nfolder = tempfile.mkdtemp()\n"
 TO_VIDEO = SETUP + "import logreel.outputs.media.mp4, av\n"
-TO_RRD = SETUP + "import logreel.outputs.rerun.rrd, rerun\n"
+TO_RRD = SETUP + "import logreel.outputs.rerun, rerun\n"
 VIDEO = Job(
     "convert x.mp4, JPEG as it is",
     "logreel.convert(path, folder + '/x.mp4')",

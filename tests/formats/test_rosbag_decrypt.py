@@ -18,13 +18,13 @@ from logreel.errors import LogError, UsageError
 from logreel.fleet.jobs import do_job
 from logreel.formats.rosbag import chunks
 from logreel.io.source import Source
-from logreel.log.decrypted import refusal
 from logreel.log.log import Log
 from logreel.log.scan import Saved, Scan
+from logreel.log.source_files import refusal
 from logreel.ops.add import add_attachments, add_metadata
-from logreel.ops.replay.growing import play_growing
+from logreel.ops.replay.player import play_growing
 from logreel.outputs.registry import OUTPUTS
-from logreel.outputs.sinks.registry import SINKS
+from logreel.outputs.sinks import SINKS
 from logreel.outputs.sinks.stdout import FrameLines, Null, Stdout
 from logreel.outputs.view.channels import TableStream
 from logreel.outputs.view.view_log import ViewLog

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from logreel.errors import UsageError
+from logreel.errors import LogError, UsageError
 from logreel.lenses import lenses
 from logreel.registry.registry import Registry, formats, lazy
 
 if TYPE_CHECKING:
-    from logreel.log.log import Channel
+    from logreel.log.log import Channel, Log
 
 
 class Shape(Enum):
@@ -79,10 +79,10 @@ _BUILT_IN = (
     Output(
         ".parquet",
         "Apache Parquet",
-        lazy("logreel.outputs.tables.parquet:write"),
+        lazy("logreel.outputs.tables.columnar:write_parquet"),
         Shape.TABLES,
         media=_PARQUET,
-        table=lazy("logreel.outputs.tables.parquet:Table"),
+        table=lazy("logreel.outputs.tables.columnar:ParquetTable"),
     ),
     Output(
         ".csv",
@@ -95,10 +95,10 @@ _BUILT_IN = (
     Output(
         ".arrow",
         "Apache Arrow IPC",
-        lazy("logreel.outputs.tables.arrow:write"),
+        lazy("logreel.outputs.tables.columnar:write_arrow"),
         Shape.TABLES,
         media=_ARROW,
-        table=lazy("logreel.outputs.tables.arrow:Table"),
+        table=lazy("logreel.outputs.tables.columnar:ArrowTable"),
     ),
     Output(
         ".ndjson",
@@ -110,7 +110,7 @@ _BUILT_IN = (
     Output(
         ".jpg",
         "Pictures",
-        lazy("logreel.outputs.media.jpg:write"),
+        lazy("logreel.outputs.media.pictures:write_picture"),
         Shape.ITEMS,
         "picture",
         "pictures",
@@ -119,7 +119,7 @@ _BUILT_IN = (
     Output(
         ".ply",
         "Point clouds",
-        lazy("logreel.outputs.media.ply:write"),
+        lazy("logreel.outputs.media.clouds:write_ply"),
         Shape.ITEMS,
         "cloud",
         "clouds",
@@ -135,14 +135,14 @@ _BUILT_IN = (
         "pictures",
         media="",
     ),
-    Output(".rrd", "Recordings of Rerun", lazy("logreel.outputs.rerun.rrd:write"), Shape.WHOLE, media=""),
+    Output(".rrd", "Recordings of Rerun", lazy("logreel.outputs.rerun:write"), Shape.WHOLE, media=""),
     Output(
-        ".kml", "Tracks in KML", lazy("logreel.outputs.tracks.kml:write"), Shape.WHOLE, *_TRACKS, media=_KML
+        ".kml", "Tracks in KML", lazy("logreel.outputs.tracks:write_kml"), Shape.WHOLE, *_TRACKS, media=_KML
     ),
     Output(
         ".gpx",
         "Tracks in GPX",
-        lazy("logreel.outputs.tracks.gpx:write"),
+        lazy("logreel.outputs.tracks:write_gpx"),
         Shape.WHOLE,
         *_TRACKS,
         media="application/gpx+xml",
@@ -150,7 +150,7 @@ _BUILT_IN = (
     Output(
         ".geojson",
         "Tracks in GeoJSON",
-        lazy("logreel.outputs.tracks.geojson:write"),
+        lazy("logreel.outputs.tracks:write_geojson"),
         Shape.WHOLE,
         *_TRACKS,
         media=_GEOJSON,
@@ -158,7 +158,7 @@ _BUILT_IN = (
     Output(
         ".pcap",
         "Captures of Velodyne packets",
-        lazy("logreel.outputs.media.pcap:write"),
+        lazy("logreel.outputs.media.clouds:write_pcap"),
         Shape.VIDEOS,
         "packet",
         "packets",
@@ -170,10 +170,10 @@ _BUILT_IN = (
 PARQUET_WITH_STRUCTS = Output(
     ".parquet",
     "Apache Parquet",
-    lazy("logreel.outputs.tables.parquet:write_nested"),
+    lazy("logreel.outputs.tables.columnar:write_nested"),
     Shape.TABLES,
     media=_PARQUET,
-    table=lazy("logreel.outputs.tables.parquet:NestedTable"),
+    table=lazy("logreel.outputs.tables.columnar:NestedTable"),
 )
 CSV_WITHOUT_FORMULAS = Output(
     ".csv",
@@ -218,3 +218,27 @@ def find_output(name: str) -> Output:
                 return output
     known = ", ".join(output.names[0] for output in (*OUTPUTS.all().values(), *logs().values()))
     raise UsageError(f"the suffix of {name!r} names no output; known: {known}")
+
+
+def channels_for(
+    log: Log, topics: str | Iterable[str] | None, output: Output, exclude: str | Iterable[str] = ()
+) -> list[Channel]:
+    """Return the chosen channels with the content that *output* needs, without those of *exclude*.
+
+    Raises TopicError, UsageError if no channel is left, and LogError if no channel has the content.
+    """
+    every = list(log.channels.values())
+    chosen = [ch for ch in every if not ch.reserved or len(ch)] if topics is None else log.match(topics)
+    without = {ch.number for ch in log.match(exclude)} if exclude else set()
+    chosen = [ch for ch in chosen if ch.number not in without]
+    if without and not chosen:
+        raise UsageError("no channel is left", path=log.name)
+    if not output.reads:
+        return chosen
+    readable = [ch for ch in chosen if readers(ch, output.reads)]
+    if not readable:
+        fit = [repr(ch.topic) for ch in every if readers(ch, output.reads)]
+        hint = f"; these do: {', '.join(fit[:5])}{' …' * (len(fit) > 5)}" if fit else ""
+        which = "the log has no channel that holds" if topics is None else "none of the channels chosen holds"
+        raise LogError(f"{which} {output.needs}{hint}", path=log.name)
+    return readable

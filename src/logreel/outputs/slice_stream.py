@@ -11,18 +11,11 @@ from typing import Any
 
 from logreel.errors import UsageError
 from logreel.io.append_file import Appender
-from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Log
+from logreel.log.source_files import decrypted_notes
 from logreel.log.times import Time, interval
-from logreel.ops.rewrite.engine import rewrite
-from logreel.ops.rewrite.parts import select_part
-from logreel.ops.rewrite.target import Target, appends_only, format_of, format_to_write
-from logreel.ops.rewrite.transcode import Transcode
 from logreel.ops.selection import Selection
-from logreel.outputs.convert import channels_for
-from logreel.outputs.job import Job
-from logreel.outputs.registry import CSV_WITHOUT_FORMULAS, OUTPUTS, Output, Shape, logs
-from logreel.outputs.write import write_job
+from logreel.outputs.registry import CSV_WITHOUT_FORMULAS, OUTPUTS, Output, Shape, channels_for, logs
 from logreel.registry.open import read_itself
 from logreel.registry.registry import formats
 
@@ -81,12 +74,17 @@ class SliceStream:
     """
 
     def __init__(self, log: Log, request: SliceRequest) -> None:
+        from logreel.ops.rewrite.parts import select_part
+        from logreel.ops.rewrite.target import appends_only, format_of, format_to_write
+
         decrypted_notes(log)
         log = read_itself(log, also_remote=False)
         self._log, self._request = log, request
         self._interval = interval(log, request.start, request.end)
         self.skipped: list[str] = []
-        self._output, suffix = _output(request.kind, log)
+        self._output, suffix = (
+            (None, format_of(log).suffixes[0]) if request.kind is None else _output(request.kind)
+        )
         self.name, self.media = file_stem(log) + suffix, "application/octet-stream"
         if self._output is None:
             self._format = format_of(log) if request.kind is None else format_to_write(self.name, log)
@@ -102,6 +100,13 @@ class SliceStream:
 
     def write(self, out: Appender) -> None:
         """Write all bytes to *out*."""
+        # A service starts without what writes logs.
+        from logreel.ops.rewrite.engine import rewrite
+        from logreel.ops.rewrite.target import Target
+        from logreel.ops.rewrite.transcode import Transcode
+        from logreel.outputs.job import Job
+        from logreel.outputs.write import write_job
+
         self.skipped = []
         if self._output is None:
             is_foreign = self._request.kind is not None
@@ -115,10 +120,8 @@ class SliceStream:
         out.finish()
 
 
-def _output(name_of_format: str | None, log: Log) -> tuple[Output | None, str]:
+def _output(name_of_format: str) -> tuple[Output | None, str]:
     """Return the output for *name_of_format*, None for a log, and its suffix."""
-    if name_of_format is None:
-        return None, format_of(log).suffixes[0]
     known: Mapping[str, str] = kinds()
     name = name_of_format.lower().removeprefix(".")
     suffix = known.get(name)

@@ -14,8 +14,8 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from logreel._version import __version__
 from logreel.errors import DefinitionError, LogError
-from logreel.log.joined_log import inputs_of
 from logreel.log.scan import Brief
+from logreel.log.source_files import inputs_of
 from logreel.ops.json_values import to_json_values
 from logreel.ops.query.align import Alignment
 from logreel.outputs.files import (

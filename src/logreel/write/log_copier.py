@@ -16,8 +16,7 @@ from logreel.log.log import Log
 from logreel.log.scan import ORIGINAL, Schema, channel_key
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
-from logreel.write.format_writer import FormatWriter
-from logreel.write.payloads import joined
+from logreel.write.format_writer import FormatWriter, joined
 
 
 @dataclass(frozen=True, slots=True)

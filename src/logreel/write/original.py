@@ -78,16 +78,16 @@ class OriginalLog:
         if not isinstance(values, dict):
             return None
         span, metadata = values.get("span"), values.get("metadata")
-        given = values.get("attachments")
+        stored = values.get("attachments")
         attachments = {
-            name: (one[0], one[1])
-            for name, one in (given.items() if isinstance(given, dict) else ())
-            if isinstance(one, list) and [type(part) for part in one] == [str, bytes]
+            name: (content[0], content[1])
+            for name, content in (stored.items() if isinstance(stored, dict) else ())
+            if isinstance(content, list) and [type(part) for part in content] == [str, bytes]
         }
         if not isinstance(span, list) or len(span) != 3 or not isinstance(metadata, dict):
             return None
         numbers = [values.get("utc_offset"), *span]
-        known = [one is None or (type(one) is int and abs(one) < 1 << 63) for one in numbers]
+        known = [n is None or (type(n) is int and abs(n) < 1 << 63) for n in numbers]
         words = values.get("format"), values.get("epoch")
         if not all(known) or span[2] is None or not all(isinstance(word, str) for word in words):
             return None

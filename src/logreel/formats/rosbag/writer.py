@@ -37,10 +37,8 @@ from logreel.io.source import Buffer, Source
 from logreel.log.joined_log import header_map, joined_metadata
 from logreel.log.log import Log
 from logreel.log.scan import Schema
-from logreel.write.format_writer import FormatWriter
+from logreel.write.format_writer import FormatWriter, Payloads, RecordWriter
 from logreel.write.log_copier import LogCopier
-from logreel.write.payloads import Payloads
-from logreel.write.record_writer import RecordWriter
 
 
 @dataclass(frozen=True, slots=True)

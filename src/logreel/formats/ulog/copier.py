@@ -12,7 +12,7 @@ import numpy as np
 
 from logreel.errors import LogError
 from logreel.formats.ulog.clock import UTC_OFFSET
-from logreel.formats.ulog.information import OWN
+from logreel.formats.ulog.definitions import OWN
 from logreel.formats.ulog.non_data_records import NonDataRecords, synthetic_offsets
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, payload_at
 from logreel.formats.ulog.writer import MetadataCopier, UlogWriter, utc_record, with_defaults_flag, with_start

@@ -88,22 +88,22 @@ class Changes:
     def made_of(
         self, log: Log, files: ExitStack, folder: str | None = None, keeps_content: bool = False
     ) -> ChangedLog:
-        """Return *log* with the changes, without writing it; raises UsageError for a log of several files.
+        """Return *log* with the changes, without writing it.
 
-        files, folder  for the temporary files of formats of which only a written log tells all messages
+        files, folder  for the temporary files of formats of which only a written log tells all messages, and of
+                       several files, which become one first
         keeps_content  what the log holds besides messages stays as it is
         """
-        if isinstance(log, JoinedLog):
-            raise UsageError(
-                "several files cannot be changed as one log", path=log.name, hint="merge them first"
-            )
         made = ChangedLog(log, {})
+        if isinstance(log, JoinedLog):
+            made.take(_written(whole_log(log), [], files, folder))
+            log = made.log
         if self.recipe is not None:
             part, edits = plan_edits(log, self.recipe)
-            made.add(_made(part, edits, files, folder, keeps_content), edits, edits.plan.problems)
+            made.take(_made(part, edits, files, folder, keeps_content), edits, edits.plan.problems)
         if self.migrate is not None:
             part, migration, skipped = self._migration(made.log)
-            made.add(_made(part, migration, files, folder, keeps_content), migration, skipped)
+            made.take(_made(part, migration, files, folder, keeps_content), migration, skipped)
         return made
 
     def part_of(
@@ -114,9 +114,9 @@ class Changes:
         The selection is about the log with its changes.
         """
         if isinstance(log, JoinedLog):
-            raise UsageError(
-                "several files cannot be changed as one log", path=log.name, hint="merge them first"
-            )
+            joined = _written(whole_log(log), [], files, folder)
+            part, transforms, skipped = self.part_of(joined.log, chosen, files, folder)
+            return replace(part, notes=(*joined.notes, *part.notes)), transforms, [*joined.skipped, *skipped]
         part, transforms, skipped = whole_log(log), list[Transform](), list[str]()
         if self.recipe is not None:
             part, edits = plan_edits(log, self.recipe)
@@ -154,12 +154,16 @@ class Changes:
 def _made(
     part: Part, transform: Transform, files: ExitStack, folder: str | None, keeps_content: bool
 ) -> TransformedLog:
-    made = transformed(part, [transform], keeps_content)
-    if made is not None:
-        return made
+    return transformed(part, [transform], keeps_content) or _written(part, [transform], files, folder)
+
+
+def _written(
+    part: Part, transforms: Sequence[Transform], files: ExitStack, folder: str | None
+) -> TransformedLog:
+    """Return what *transforms* make of *part* from a temporary file."""
     place = files.enter_context(tempfile.TemporaryDirectory(prefix=".logreel-changed-", dir=folder))
     path = os.path.join(place, f"changed{format_of(part.log).suffixes[0]}")
-    done = rewrite([part], Target(path), transforms=[transform])
+    done = rewrite([part], Target(path), transforms=transforms)
     log = files.enter_context(open_log(path))
     log.name = part.log.name
     return TransformedLog(log, {}, list(done.notes), list(done.skipped), is_written=True)
@@ -181,12 +185,14 @@ class ChangedLog:
     notes: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
 
-    def add(self, made: TransformedLog, transform: Transform, skipped: list[str]) -> None:
-        """Take *made*, which *transform* made of the log so far."""
+    def take(
+        self, made: TransformedLog, transform: Transform | None = None, skipped: Sequence[str] = ()
+    ) -> None:
+        """Go on with *made*, which *transform* made of the log so far; None: that in one file."""
         before = self.rows
         self.rows = {n: before[n][rows] if n in before else rows for n, rows in made.rows.items()}
         self.is_written = self.is_written or made.is_written
-        self.log, self.transforms = made.log, (*self.transforms, transform)
+        self.log, self.transforms = made.log, (*self.transforms, *([] if transform is None else [transform]))
         self.notes, self.skipped = (*self.notes, *made.notes), (*self.skipped, *skipped, *made.skipped)
 
     def source_rows(self, channel: int, rows: slice | I64) -> I64:

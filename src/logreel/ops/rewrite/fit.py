@@ -16,7 +16,7 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Rest, Scalar, String, Struct, Time, measure
 from logreel.layout.nodes import Sequence as Counted
 from logreel.log.tables import as_numpy
-from logreel.write.schema_maker import Abilities
+from logreel.write.format_writer import Abilities
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,8 +12,8 @@ from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import OutputStream
 from logreel.io.source import Source
 from logreel.io.two_pass import DryRun
-from logreel.log.joined_log import inputs_of
 from logreel.log.log import Log
+from logreel.log.source_files import inputs_of
 from logreel.registry.format import Format
 from logreel.write.log_copier import LogCopier, copier_for
 

@@ -41,8 +41,8 @@ from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform
 from logreel.ops.rewrite.parts import Part, shift_clock, whole_log
 from logreel.ops.rewrite.streams import MessageBatch, in_file_order
 from logreel.ops.rewrite.target import Target, format_of
+from logreel.write.format_writer import Payloads, chained
 from logreel.write.log_copier import copier_for
-from logreel.write.payloads import Payloads, chained
 from logreel.write.writer import Writer
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from logreel.log.topic_fields import fields_by_topic
 from logreel.meaning.charts import bands
 from logreel.meaning.curves import sample_numbers, why_no_curve
 from logreel.ops.query.align import Alignment, ChannelSampler, Matched, pick, regular_times, times_in_order
-from logreel.ops.query.held import Span, true_intervals
 from logreel.ops.query.record_batches import BYTES, ROWS, intersect_intervals
+from logreel.ops.query.where import Span, true_intervals
 from logreel.outputs.dataset.spec import MAX_ELEMENTS, Feature, Spec
 from logreel.outputs.registry import readers
 

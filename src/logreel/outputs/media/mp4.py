@@ -14,7 +14,7 @@ from logreel._version import __version__
 from logreel.errors import MissingDependencyError, UnsupportedError
 from logreel.log.times import SECOND, utc_shift, utc_text
 from logreel.outputs.job import Job, SkipCounter
-from logreel.outputs.media.frames import VideoFrame, add_stream, encode, frame_of
+from logreel.outputs.media.pictures import VideoFrame, add_stream, encode, frame_of
 from logreel.outputs.registry import readers
 
 if TYPE_CHECKING:

@@ -82,7 +82,7 @@ def _as(values: pa.Array[Any], common_type: pa.DataType) -> pa.Array[Any]:
     try:
         return values.cast(common_type)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-        from logreel.outputs.tables.rows import plain_rows
+        from logreel.outputs.tables.ndjson import plain_rows
 
         batch = pa.RecordBatch.from_arrays([values], names=["x"])
         return pa.array(

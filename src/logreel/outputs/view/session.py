@@ -18,8 +18,7 @@ from logreel.errors import NotFoundError
 from logreel.log.log import Log
 from logreel.log.times import utc_shift
 from logreel.ops.inspect.info import recorded_by
-from logreel.outputs.http.answer import Flows
-from logreel.outputs.http.routes import Parameters, Route
+from logreel.outputs.http.routes import Flows, Parameters, Route
 from logreel.outputs.view.limits import HEARTBEAT, OPENING
 from logreel.outputs.view.tiles import open_tiles
 from logreel.outputs.view.view_log import ViewLog

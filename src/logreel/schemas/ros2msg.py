@@ -1,7 +1,8 @@
-"""Layouts of CDR messages: four bytes that state the encoding, then fields, numbers aligned to their size.
+"""ROS 2 message definitions (``.msg``), and Layouts of their CDR messages.
 
-Alignment is relative to the end of the first four bytes. Gaps that follow from the definition become Padding, so that
-messages without strings and counted arrays have few parts; other gaps become Align.
+A CDR message is four bytes that state the encoding, then fields, numbers aligned to their size. Alignment is relative
+to the end of the first four bytes. Gaps that follow from the definition become Padding, so that messages without
+strings and counted arrays have few parts; other gaps become Align.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from logreel.layout.nodes import (
     Time,
     measure,
 )
-from logreel.schemas.ros1msg.grammar import short_name, split_text
+from logreel.schemas.ros1msg.definition import short_name, split_text
 
 #: Most characters of a concatenated definition.
 MAX_TEXT = 1 << 22

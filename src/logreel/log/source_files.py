@@ -1,4 +1,4 @@
-"""What is written from encrypted files: refused unless the log was opened for that, and noted."""
+"""The files of a log, for what writes from it: none may be replaced, and encrypted ones need permission, and a note."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from logreel.log.log import Log
 
 #: Hint for reports that people read in Python and on the command line.
 FOR_BOTH = "decrypt=True (--decrypt) allows that"
+
+
+def inputs_of(log: Log) -> list[str]:
+    """Return the names of all files that a log stands for, which no output may replace: also of copies left out."""
+    sources = [(part.name, part.source) for part in log.parts]
+    return [name for own, source in sources for name in (own, source.name, *source.copies)]
 
 
 def decrypted_notes(log: Log, allowed: bool = False) -> list[str]:

@@ -46,9 +46,8 @@ from logreel.meaning.scenes import bodies_of
 from logreel.meaning.tracks import segments
 from logreel.ops.query.record_batches import rows_per_batch
 from logreel.outputs.job import Job, SkipCounter
-from logreel.outputs.media.frames import VIDEO, frame_of
-from logreel.outputs.media.pictures import EncodedPicture, encoded, pixels_of
-from logreel.outputs.tracks.tracks import noted_valid
+from logreel.outputs.media.pictures import VIDEO, EncodedPicture, encoded, frame_of, pixels_of
+from logreel.outputs.tracks import noted_valid
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -200,8 +199,8 @@ def show_pictures(entities: Entities, ch: Channel, lens: Image) -> int:
 def _encoded(pictures: list[EncodedPicture]) -> Iterable[Any]:
     import rerun
 
-    blobs, kinds = [picture.data for picture in pictures], [_MEDIA[picture.kind] for picture in pictures]
-    columns: Iterable[Any] = rerun.EncodedImage.columns(blob=blobs, media_type=kinds)
+    blobs, media = [picture.data for picture in pictures], [_MEDIA[picture.suffix] for picture in pictures]
+    columns: Iterable[Any] = rerun.EncodedImage.columns(blob=blobs, media_type=media)
     return columns
 
 

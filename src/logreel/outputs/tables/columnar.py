@@ -1,10 +1,10 @@
-"""Tables as Parquet: zstd, row groups of bounded size, one column per member of a struct."""
+"""Tables by columns: Parquet (zstd, row groups of bounded size, one column per member of a struct), and Arrow IPC."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import closing
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from logreel.layout.arrow_arrays import (
     as_fixed_list,
@@ -17,13 +17,15 @@ from logreel.layout.arrow_arrays import (
 from logreel.log.tables import distinct, flattened
 
 if TYPE_CHECKING:
+    import io
+
     import pyarrow as pa
 
 #: Maximum rows and approximate maximum bytes (before compression) of a row group.
 GROUP_ROWS, GROUP_BYTES = 1 << 19, 32 << 20
 
 
-def write(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+def write_parquet(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """Write a table with flat columns: ``pose.position.x``."""
     write_nested(out, flattened(schema.empty_table()).schema, map(flattened, batches))
 
@@ -87,7 +89,7 @@ class NestedTable:
             self._writer.close()
 
 
-class Table(NestedTable):
+class ParquetTable(NestedTable):
     """A table with flat columns, written batch by batch."""
 
     def __init__(self, out: IO[bytes], schema: pa.Schema) -> None:
@@ -146,3 +148,51 @@ def _as_type(array: pa.Array[Any], data_type: pa.DataType) -> pa.Array[Any]:
     first, last = (lists.offsets[0].as_py(), lists.offsets[-1].as_py()) if len(array) else (0, 0)
     items = _as_type(lists.values.slice(first, last - first), item_type(data_type))
     return pa.ListArray.from_arrays(pc.subtract(lists.offsets, lists.offsets[0]), items)
+
+
+#: Approximate bytes of a batch that is joined from small ones.
+BATCH_BYTES = 16 << 20
+
+
+def write_arrow(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    """Write a table, uncompressed so that readers can memory-map it."""
+    import pyarrow as pa
+
+    with pa.ipc.new_file(cast("io.IOBase", out), schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+class ArrowTable:
+    """A table written batch by batch; small batches are joined before they are written."""
+
+    def __init__(self, out: IO[bytes], schema: pa.Schema) -> None:
+        import pyarrow as pa
+
+        self._schema = schema
+        self._writer = pa.ipc.new_file(cast("io.IOBase", out), schema)
+        self._batches: list[pa.RecordBatch] = []
+        #: Rows that are not written yet, approximate bytes.
+        self.waiting = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Append rows; they are written with ``flush``, or when there are many."""
+        self._batches.append(batch)
+        self.waiting += batch.nbytes
+        if self.waiting >= BATCH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the rows that wait."""
+        import pyarrow as pa
+
+        if self._batches:
+            joined = pa.Table.from_batches(self._batches, self._schema).combine_chunks()
+            for batch in joined.to_batches():
+                self._writer.write_batch(batch)
+        self._batches, self.waiting = [], 0
+
+    def close(self) -> None:
+        """Complete the table."""
+        self.flush()
+        self._writer.close()

@@ -1,4 +1,7 @@
-"""Layout nodes of a JSON Schema, and decoding of JSON payloads to their columns and to plain values."""
+"""JSON messages: Layout nodes of a JSON Schema, and decoding to columns and plain values, also without a schema.
+
+Formats whose messages are JSON call it, besides ``schemas.languages``.
+"""
 
 from __future__ import annotations
 
