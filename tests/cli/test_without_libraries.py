@@ -40,7 +40,7 @@ COMMANDS = {
         "ply/",
     )},
 }  # fmt: skip
-#: Those that need pyarrow, as docs/install.md says; the others give the same without it.
+#: Those that need pyarrow, as README.md says; the others give the same without it.
 NEEDS_ARROW = {
     "cat csv", "sql", "slice --where", "fleet", "convert .csv/", "convert .parquet/", "convert .arrow/", "convert .rrd",
     "convert .bag", "convert .ulg", "convert .bddf",
