@@ -213,7 +213,8 @@ class Taken:
             try:
                 figures = job.run(self.path)
             except (RuntimeError, ValueError, OSError) as e:
-                self.missing[job.name] = self.failures[job.name] = f"it failed: {e}"
+                self.failures[job.name] = f"it failed: {e}"
+                self.missing[job.name] = f"it failed: {(str(e).splitlines() or [''])[-1]}"
                 continue
             self.cost[job.name] = time.perf_counter() - begin
             for measure, value in figures.items():

@@ -91,7 +91,7 @@ def table(found: dict[str, Any]) -> str:
             if "memory" in own:
                 lines.append(f"      memory besides mapped files {own.pop('memory') / 1e6:.1f} MB")
             lines += [f"      {key}: {value:,.6g}" for key, value in own.items()]
-        lines += [f"  {job}: left out, {why.splitlines()[-1]}" for job, why in group["left out"].items()]
+        lines += [f"  {job}: left out, {why}" for job, why in group["left out"].items()]
         lines += [f"  {bound['says']}{'' if bound['holds'] else '  BROKEN'}" for bound in group["bounds"]]
     return "\n".join(lines)
 
