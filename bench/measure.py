@@ -195,8 +195,13 @@ class Taken:
     def round(self, folder: Path, run: Run) -> None:
         """Run every job once."""
         if self.path is None:
-            self.path = self.group.log(folder)
-            self.size = self.path.stat().st_size if self.path.suffix != ".so" else 0
+            try:
+                self.path = self.group.log(folder)
+            except Exception as e:  # one log that cannot be made must not end the whole run
+                self.failures = {job.name: f"its log cannot be made: {e!r}" for job in self.group.jobs}
+                self.missing |= self.failures
+                self.path = folder
+            self.size = self.path.stat().st_size if self.path.suffix not in ("", ".so") else 0
         for job in self.group.jobs:
             if self.rounds >= job.rounds or job.part_of > run or job.name in self.missing:
                 continue
@@ -208,7 +213,8 @@ class Taken:
             try:
                 figures = job.run(self.path)
             except (RuntimeError, ValueError, OSError) as e:
-                self.missing[job.name] = self.failures[job.name] = f"it failed: {e}"
+                self.failures[job.name] = f"it failed: {e}"
+                self.missing[job.name] = f"it failed: {(str(e).splitlines() or [''])[-1]}"
                 continue
             self.cost[job.name] = time.perf_counter() - begin
             for measure, value in figures.items():
