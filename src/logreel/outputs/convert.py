@@ -36,10 +36,10 @@ from logreel.ops.rewrite.target import (
     output_of,
 )
 from logreel.ops.selection import Selection, check_keywords, keywords
-from logreel.outputs.job import Job
 from logreel.outputs.registry import (
     CSV_WITHOUT_FORMULAS,
     PARQUET_WITH_STRUCTS,
+    Job,
     Output,
     Shape,
     channels_for,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from logreel.log.log import Channel
     from logreel.log.topic_fields import FieldsByTopic
-    from logreel.outputs.job import Job, SkipCounter
+    from logreel.outputs.registry import Job, SkipCounter
 
 _ENCODER = json.JSONEncoder(allow_nan=False, default=to_json_values)
 
@@ -87,7 +87,7 @@ class Decoder:
             data = message.decode()
         except (DamagedError, DefinitionError) as error:
             # Only here: `cat` starts without what writes files.
-            from logreel.outputs.job import SkipCounter
+            from logreel.outputs.registry import SkipCounter
 
             self._bad.setdefault(message.channel.topic, SkipCounter()).add(error.text)
             return None
