@@ -442,7 +442,7 @@ def test_follow_waits_for_an_unfinished_record_up_to_its_limit(
     }
     name, build = SAMPLES.get(sample) or others[sample]
     module = importlib.import_module(f"logreel.formats.{name}.reader")
-    limit = next(one.partition(":")[2] for one in places() if one.startswith(f"{module.__name__}:"))
+    limit = next(name for name in ("PENDING", "LONGEST") if f"{module.__name__}:{name}" in places())
     data = build()
 
     def waiting() -> set[int]:
