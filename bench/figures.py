@@ -86,7 +86,7 @@ class Results:
 
 def number(value: float) -> str:
     """Return a number with two digits, or all digits before the point."""
-    if value >= 9.95 or value == 0:
+    if value >= 9.95 or value == int(value):
         return f"{value:,.0f}".replace(",", " ")
     return f"{value:.{max(0, 1 - math.floor(math.log10(abs(value))))}f}"
 
@@ -104,36 +104,63 @@ def _table(head: list[str], rows: list[list[str]]) -> str:
 # The texts of README.md and docs/, by the keys of their places.
 
 
-def speed_ladder(r: Results) -> str:
-    """The ladder as tables: CPU time of logreel and of the other library, and their ratio."""
-    parts = []
-    for log_format, peer in PEERS.items():
-        sizes = r.sizes(log_format)
-        rows = []
-        for step in STEPS:
-            cells = []
-            for size in sizes:
-                group = f"ladder-{log_format}-{size:g}"
-                try:
-                    ours, theirs = (r.median(group, f"{name}: {step}") for name in ("logreel", peer))
-                except KeyError:
-                    cells.append("")
-                    continue
-                times = f"{number(theirs / ours)} ×"
-                cells.append(
-                    f"{seconds(ours)}, {seconds(theirs)}: {f'**{times}**' if theirs < ours else times}"
-                )
-            rows.append([step, *cells])
-        parts.append(
-            _table([f"{TITLES[log_format]}: logreel, {peer}", *(f"{size:g} MB" for size in sizes)], rows)
-        )
+def _ladder(r: Results, log_format: str) -> str:
+    """Return a table of the CPU time of logreel and of the other library at each size, and their ratio."""
+    peer, sizes = PEERS[log_format], r.sizes(log_format)
+
+    def cell(step: str, size: float) -> str:
+        jobs = r.groups[f"ladder-{log_format}-{size:g}"]["jobs"]
+        if not {f"logreel: {step}", f"{peer}: {step}"} <= jobs.keys():
+            return ""
+        ours, theirs = (jobs[f"{name}: {step}"]["cpu"][1] for name in ("logreel", peer))
+        times = f"{number(theirs / ours)} ×"
+        return f"{seconds(ours)}, {seconds(theirs)}: {times if theirs >= ours else f'**{times}**'}"
+
+    rows = [[step, *(cell(step, size) for size in sizes)] for step in STEPS]
+    return _table([f"{TITLES[log_format]}: logreel, {peer}", *(f"{size:g} MB" for size in sizes)], rows)
+
+
+def _ladder_caption(r: Results) -> str:
     least = f"ladder-ulog-{r.sizes('ulog')[0]:g}"
     numpy, pyarrow = (seconds(r.median(least, f"import {name}")) for name in ("numpy", "pyarrow"))
-    caption = (
-        f"CPU time of whole processes, from the start of Python to the result; bold where the other library is faster. "
-        f"`import numpy` alone takes {numpy}, `import pyarrow` {pyarrow}. {r.where(least)}."
+    return (
+        f"CPU time of whole processes, from the start of Python to the result; bold where the other library is\n"
+        f"faster. `import numpy` alone takes {numpy}, `import pyarrow` {pyarrow}. {r.where(least)}."
     )
-    return "\n\n".join((*parts, caption))
+
+
+def speed_ladder(r: Results) -> str:
+    """Whole processes on ULogs."""
+    return f"{_ladder(r, 'ulog')}\n\n{_ladder_caption(r)}"
+
+
+def speed_ladders(r: Results) -> str:
+    """Whole processes on logs of all formats."""
+    return "\n\n".join((*(_ladder(r, log_format) for log_format in PEERS), _ladder_caption(r)))
+
+
+def speed_all(r: Results) -> str:
+    """Every job with a yardstick: time, and ratio to the yardstick of its group."""
+    rows = []
+    for name, group in r.groups.items():
+        if name.startswith("ladder-"):
+            continue
+        for job, row in group["jobs"].items():
+            if "ratio" in row and job != group["yardstick"]:
+                low, middle, high = map(number, row["ratio"])
+                time = f"{seconds(row[group['measure']][1])}{' of CPU' * (group['measure'] == 'cpu')}"
+                size = f", {number(group['bytes'] / 1e6)} MB" if group["bytes"] else ""
+                rows.append(
+                    [f"{group['title']}{size}", job, time, f"{middle} ({low} to {high})", group["yardstick"]]
+                )
+    return f"{_table(['log', 'job', 'median', 'ratio', 'to'], rows)}\n\n{r.where(next(reversed(r.groups)))}."
+
+
+def speed_bounds(r: Results) -> str:
+    """What the bench demands, and what does not hold."""
+    judged = [(name, bound) for name, group in r.groups.items() for bound in group["bounds"]]
+    rows = [[name, bound["says"], "yes" if bound["holds"] else "**no**"] for name, bound in judged]
+    return _table(["group", "bound", "holds"], rows) if rows else "(not measured)"
 
 
 def speed_ulog(r: Results) -> str:
@@ -164,7 +191,8 @@ def speed_ulog(r: Results) -> str:
     ]
     rounds = r.groups["ulog"]["rounds"]
     caption = (
-        f"Medians and ranges of {rounds} rounds, each job in a separate process after its imports. The fresh copy is "
+        f"Medians and ranges of {rounds} round{'s' * (rounds > 1)}, each job in a separate process after its "
+        f"imports. The fresh copy is "
         f"`np.array(np.memmap(path))`, including page faults: {copy}; the warm one took {memcpy}. {r.where('ulog')}."
     )
     return f"{_table(head, rows)}\n\n{caption}"
@@ -327,7 +355,7 @@ def remote_tasks(r: Results) -> str:
         for key in r.groups["remote"]["jobs"]["a bag on a server"]
     }
     rows = [[task, values[f"{task}: requests"], f"{values[f'{task}: MB']} MB"] for task in tasks]
-    return _table([f"bag of {r.groups['remote']['bytes'] / 1e9:.0f} GB", "requests", "received"], rows)
+    return _table([f"bag of {number(r.groups['remote']['bytes'] / 1e9)} GB", "requests", "received"], rows)
 
 
 def follow_latency(r: Results) -> str:
@@ -378,7 +406,10 @@ def scale_runs(r: Results) -> str:
     one, two = (r.median("fleet-workers", job, "ingest, s") for job in ("1 worker", "2 workers"))
     megabytes = r.median("fleet-workers", "1 worker", "MB")
     rows = [
-        ["logs of 32 MB, one worker", f"{seconds(one)} ({number(megabytes / one)} MB/s)"],
+        [
+            f"12 logs of {number(megabytes / 12)} MB, one worker",
+            f"{seconds(one)} ({number(megabytes / one)} MB/s)",
+        ],
         [
             "the same, two workers",
             f"{seconds(two)} ({number(megabytes / two)} MB/s): {one / two:.2f} times as fast",
@@ -427,6 +458,9 @@ TEXTS: dict[str, Callable[[Results], str]] = {
     f.__name__: f
     for f in (
         speed_ladder,
+        speed_ladders,
+        speed_all,
+        speed_bounds,
         speed_ulog,
         speed_bag,
         speed_rewrite,

@@ -222,8 +222,11 @@ class Taken:
             return 0.0
         return sum(self.cost[job.name] for job in left)
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the figures for JSON: least, median and greatest of every measure, and of the ratio."""
+    def as_dict(self, judged: bool = True) -> dict[str, Any]:
+        """Return the figures for JSON: least, median and greatest of every measure, and of the ratio.
+
+        judged  whether bounds apply; they are for the usual sizes of logs
+        """
         rows: dict[str, Any] = {}
         yardstick = self.group.jobs[0].name
         for name, measures in self.rows.items():
@@ -232,7 +235,7 @@ class Taken:
             if base and self.group.measure in measures:
                 pairs = zip(measures[self.group.measure], base, strict=False)
                 rows[name]["ratio"] = _spread([value / one for value, one in pairs])
-        bounds = [judged for bound in self.group.bounds if (judged := bound.judge(self.rows))]
+        bounds = [verdict for bound in self.group.bounds if judged and (verdict := bound.judge(self.rows))]
         return {
             "title": self.group.title,
             "bytes": self.size,

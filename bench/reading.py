@@ -224,7 +224,7 @@ def _koblenz(name: str, title: str, x: float) -> Group:
     setup = warm(
         "koblenz",
         "from logreel.io.source import Source\nfrom logreel.formats.koblenz.scan_builder import scan\n"
-        "from logreel.formats.koblenz.variant import detect_variant\nfrom logreel.formats.koblenz.reader import Reader",
+        "from logreel.formats.koblenz.framing import detect_variant\nfrom logreel.formats.koblenz.reader import Reader",
     )
     jobs = (
         plain_walk("koblenz"),

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import compileall
 import json
+import os
 import re
 import sys
 import tempfile
@@ -62,7 +63,9 @@ def measure(groups: list[Group], seconds: float, run: Run) -> list[Taken]:
                     f"\r{seconds - left:5.0f} s, round {number}: {one.group.name:40}", end="", file=sys.stderr
                 )
                 one.round(folder, run)
-    print(f"\r{time.perf_counter() - begin:5.0f} s{'':60}", file=sys.stderr)
+    used = os.times()
+    cpu = used.children_user + used.children_system
+    print(f"\r{time.perf_counter() - begin:5.0f} s, {cpu:.0f} s of CPU{'':50}", file=sys.stderr)
     return taken
 
 
@@ -173,7 +176,7 @@ def main() -> int:
         return int(not args.list)
     content = {"about": about(args.note)}
     taken = measure(groups, args.seconds or seconds, run)
-    content["groups"] = {one.group.name: one.as_dict() for one in taken}
+    content["groups"] = {one.group.name: one.as_dict(judged=scale >= 1) for one in taken}
     facts = content["about"]
     print(f"{facts['machine']}, {facts['system']}, commit {facts['commit']}, load {facts['load']}")
     print(", ".join(f"{name} {version}" for name, version in facts["versions"].items()))

@@ -370,7 +370,7 @@ def _video(x: float) -> Group:
         "        packet.pts = packet.dts = message.time // 1000\n"
         "        video.mux(packet)"
     )
-    rerun = FOLDER + "import logreel, logreel.outputs.rerun.rrd, rerun\n"
+    rerun = FOLDER + "import logreel, logreel.outputs.rerun, rerun\n"
     jobs = (
         COPY,
         Job("convert to .mp4, JPEG as it is", "logreel.convert(path, out + '/x.mp4')", setup, needs=("av",)),
@@ -399,7 +399,7 @@ def _video(x: float) -> Group:
 
 
 def _rerun(name: str, x: float, part_of: Run) -> Group:
-    setup = FOLDER + "import logreel, logreel.outputs.rerun.rrd, rerun\n"
+    setup = FOLDER + "import logreel, logreel.outputs.rerun, rerun\n"
     code = "logreel.convert(path, out + '/x.rrd')"
     jobs = (
         COPY,
