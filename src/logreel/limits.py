@@ -10,12 +10,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any, NamedTuple
 
+from logreel.dataclass import dataclass, field, fields, replace
 from logreel.errors import UsageError
 
 #: Environment variable with other limits than the defaults, for the command line: ``name=number,name=number``.

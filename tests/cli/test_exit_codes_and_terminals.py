@@ -88,10 +88,10 @@ def test_logreel_traceback_shows_the_traceback(logs: Path, monkeypatch: pytest.M
         main(["cat", str(logs / "nothing")])
 
 
-@pytest.mark.parametrize("where", ["formats.draw.table", "run.run"])
+@pytest.mark.parametrize("where", ["formats.draw.table", "run"])
 def test_ctrl_c_gives_exit_code_130(where: str) -> None:
     # Whoever runs the tests in the background has the signal ignored.
-    code = "import signal, time, logreel.cli.formats, logreel.cli.run, logreel.cli as c\n"
+    code = "import signal, time, logreel.cli.formats, logreel.cli as c\n"
     code += f"signal.signal(signal.SIGINT, signal.default_int_handler)\nc.{where} = "
     # Short sleeps: a signal that comes just before a long one would wait for its end.
     code += "lambda *a: (print('up', flush=True), [time.sleep(0.05) for _ in range(900)])\n"

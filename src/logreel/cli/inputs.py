@@ -9,12 +9,12 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import rich_click as click
+import click
 
 from logreel.cli import options
+from logreel.dataclass import dataclass, field, replace
 
 if TYPE_CHECKING:
     from logreel.io.output_stream import OutputStream

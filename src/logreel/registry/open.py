@@ -8,11 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from logreel.dataclass import replace
 from logreel.errors import CHANGED, DamagedError, LogError, TopicError, UnknownFormatError, UsageError
 from logreel.io.source import Definitions, Readable, Source, is_url
 from logreel.limits import Limits, default_limits

@@ -5,10 +5,10 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from logreel.dataclass import replace
 from logreel.errors import notice
 from logreel.log.joined_log import JoinedLog, in_part, scan_of
 from logreel.log.log import Log
