@@ -98,9 +98,9 @@ class TextChannel:
         stored = table[known]
         # The least severe of the levels that share a number, as the lens of text reads them.
         again = {number: n for n, number in enumerate(self.levels)}
-        read = np.array([again.get(int(one), -1) for one in table], np.int64)
+        read = np.array([again.get(int(number), -1) for number in table], np.int64)
         for n in NORMAL:
-            read[[i for i, one in enumerate(table.tolist()) if one == self.levels[n]]] = n
+            read[[i for i, number in enumerate(table.tolist()) if number == self.levels[n]]] = n
         return stored, read[known]
 
 
