@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import glob
 import io
 import os
 import sys
@@ -181,7 +180,7 @@ def _logs_first(context: click.Context, argument: click.Parameter, words: tuple[
 
 def _is_log(word: str) -> bool:
     """Return whether an argument names a log: a file or folder that exists, or what looks like the path of a log."""
-    if word == "-" or "://" in word or (os.path.exists(word) and not glob.has_magic(word)):
+    if word == "-" or "://" in word or (os.path.exists(word) and {*word}.isdisjoint("*?[")):
         return True
     from logreel.registry.registry import log_suffixes
 
