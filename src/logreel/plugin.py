@@ -34,8 +34,7 @@ _MODULES = {
     "logreel.log.scan": (
         "Actor Attachment Change ChannelInfo Growing Parameter PayloadDecoder Saved Scan Schema Segment TextLine"
     ),
-    "logreel.outputs.job": "Job",
-    "logreel.outputs.registry": "Output Shape",
+    "logreel.outputs.registry": "Job Output Shape",
     "logreel.registry.commands": "Answer Command Content Example Option Playback",
     "logreel.registry.format": "Format",
     "logreel.registry.registry": "lazy lazy_value",

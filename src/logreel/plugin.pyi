@@ -77,7 +77,7 @@ from logreel.log.scan import Scan as Scan
 from logreel.log.scan import Schema as Schema
 from logreel.log.scan import Segment as Segment
 from logreel.log.scan import TextLine as TextLine
-from logreel.outputs.job import Job as Job
+from logreel.outputs.registry import Job as Job
 from logreel.outputs.registry import Output as Output
 from logreel.outputs.registry import Shape as Shape
 from logreel.registry.commands import Answer as Answer

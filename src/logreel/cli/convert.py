@@ -359,9 +359,9 @@ def _write_lines(
 def _copy_log(log: Log, event: Ending, target: Output, path: str | OutputStream, force: bool) -> int:
     """Write a log: a copy of the same format while it comes, any other one when it is complete."""
     from logreel.cli import following
-    from logreel.ops.rewrite.growing import copies_bytes, copy_growing
     from logreel.ops.rewrite.target import format_to_write
     from logreel.outputs.convert import convert
+    from logreel.outputs.slice_stream import copies_bytes, copy_growing
 
     # The name of a stream is that of a file with its suffix.
     name = path if isinstance(path, str) else path.name

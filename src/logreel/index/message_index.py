@@ -79,8 +79,7 @@ class _Entries:
         ends = np.cumsum(last - first)
         self.table, self.entries = table, table.entries(channel)
         self.ends, self.shift, self.base, self.chunk = (
-            memoryview(np.ascontiguousarray(numbers))
-            for numbers in (ends, last - ends, table.base, table.chunk)
+            np.ascontiguousarray(numbers).data for numbers in (ends, last - ends, table.base, table.chunk)
         )
         self.resolved: set[int] = set()
 

@@ -576,6 +576,54 @@ class UndecidedError(Exception):
     """What the bytes at the end mean depends on bytes that are not there yet; only raised inside of readers."""
 
 
+class IncompleteError(Exception):
+    """The record at the end is not complete yet; only raised inside of readers.
+
+    most  bytes from its begin after which its stated size is not believed any more
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+
+class IncrementalReader:
+    """What readers of one file from its front have in common; they keep their state at the last complete record.
+
+    pos  offset after the last record that was read
+    """
+
+    pos = 0
+    #: Whether nothing follows the bytes that there are.
+    _is_final = False
+
+    def feed(self, source: Source) -> bool:
+        """Read the complete records that *source*, which begins with the bytes so far, has after ``pos``.
+
+        Returns False, with ``pos`` before them, if bytes follow that only later ones can explain.
+        """
+        self._extend(source)
+        try:
+            self._read()
+        except IncompleteError as error:
+            return source.size - self.pos < error.most
+        except UndecidedError:
+            return False
+        return True
+
+    def _finish(self) -> None:
+        """Read the rest as the end of the file."""
+        self._is_final = True
+        self._read()
+
+    def _extend(self, source: Source) -> None:
+        """Take *source* for the file."""
+        raise NotImplementedError
+
+    def _read(self) -> None:
+        """Read from ``pos`` on; unless this is final, raise IncompleteError or UndecidedError where it cannot go on."""
+        raise NotImplementedError
+
+
 class Growing(Protocol):
     """The reader of one growing file; it keeps its state at the last complete record."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -32,16 +31,15 @@ from logreel.ops.rewrite.target import (
     Target,
     check_names,
     checked_clock,
-    format_of,
     format_to_write,
     offset_for,
     output_of,
 )
 from logreel.ops.selection import Selection, check_keywords, keywords
-from logreel.outputs.job import Job
 from logreel.outputs.registry import (
     CSV_WITHOUT_FORMULAS,
     PARQUET_WITH_STRUCTS,
+    Job,
     Output,
     Shape,
     channels_for,
@@ -57,16 +55,16 @@ from logreel.outputs.write import (
     one_table,
     one_video,
 )
-from logreel.registry.open import as_log_to_copy, open_log
+from logreel.registry.open import as_log_to_copy
 from logreel.registry.open_parts import join
 from logreel.registry.registry import formats
-from logreel.write.original import original_of
+from logreel.write.log_copier import original_of
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.joined_log import Openable
     from logreel.log.topic_fields import FieldsByTopic
-    from logreel.ops.rewrite.changes import Changes, Edit, Migrate
+    from logreel.ops.rewrite.transformed import Changes, Edit, Migrate
 
 #: The output that can be written with structs (*flatten* False).
 NESTED = ".parquet"
@@ -228,7 +226,7 @@ def convert(
     target = Target.of(name, options, stream=stream, format=named, foreign=True)
     changes = None
     if edit is not None or migrate:
-        from logreel.ops.rewrite.changes import Changes
+        from logreel.ops.rewrite.transformed import Changes
 
         changes = Changes.of(edit, migrate)
     if output.shape is Shape.LOG:
@@ -340,7 +338,7 @@ def _changed(
 ) -> Rewritten:
     """Write a log with changes, in one pass."""
     from logreel.ops.edit.edit import Edits
-    from logreel.ops.rewrite.changes import ChangedContent
+    from logreel.ops.rewrite.transformed import ChangedContent
 
     log = log if chosen.segment is None else log.segment(chosen.segment)
     chosen, fmt = replace(chosen, segment=None), format_to_write(target.path, log, target.format)
@@ -435,7 +433,7 @@ def _with_shifted_messages(log: Log, target: Target) -> Iterator[Log]:
     if not isinstance(log, JoinedLog) or not any(log.shifts):
         yield log
         return
-    from logreel.ops.rewrite.transformed import transformed
+    from logreel.ops.rewrite.transformed import temporary, transformed
 
     parts = list[Log]()
     for part, shift in zip(log.parts, log.shifts, strict=True):
@@ -448,16 +446,7 @@ def _with_shifted_messages(log: Log, target: Target) -> Iterator[Log]:
         known = {log.format: replace(formats()[log.format], share=None)}
         yield join(parts, None, known, "note" if JOINED in log.metadata else "ignore")
         return
-    with _merged(log, target) as merged:
-        yield merged
-
-
-@contextmanager
-def _merged(log: JoinedLog, target: Target) -> Iterator[Log]:
-    """Yield the files of *log* merged into a temporary one next to the target.
-
-    Only for formats with messages that follow from the times of others, which their writers make.
-    """
+    # Writers of formats with messages that follow from the times of others make these.
     check_names(
         [whole_log(file) for file in log.parts], target, format_to_write(target.path, log, target.format)
     )
@@ -465,12 +454,8 @@ def _merged(log: JoinedLog, target: Target) -> Iterator[Log]:
     if is_file and target_of(target.path).exists() and not target.force:
         raise exists(target.path)
     place = os.path.dirname(os.path.abspath(target.path)) if is_file else None
-    with tempfile.TemporaryDirectory(prefix=".logreel-parts-", dir=place) as folder:
-        path = os.path.join(folder, f"merged{format_of(log).suffixes[0]}")
-        rewrite([whole_log(log)], Target(path), by_time=True)
-        with open_log(path) as merged:
-            merged.name = log.name
-            yield merged
+    with ExitStack() as files:
+        yield temporary(whole_log(log), [], files, place, by_time=True).log
 
 
 def _clock(log: Log, target: Target, raw: bool, clock: str | None) -> tuple[int, str]:

@@ -45,8 +45,8 @@ from logreel.meaning.frames import plain_name
 from logreel.meaning.scenes import bodies_of
 from logreel.meaning.tracks import segments
 from logreel.ops.query.record_batches import rows_per_batch
-from logreel.outputs.job import Job, SkipCounter
 from logreel.outputs.media.pictures import VIDEO, EncodedPicture, encoded, frame_of, pixels_of
+from logreel.outputs.registry import Job, SkipCounter
 from logreel.outputs.tracks import noted_valid
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from logreel.lenses import Fixes
 from logreel.log.log import Channel
 from logreel.log.times import utc_shift, utc_text
 from logreel.meaning.tracks import Track, length_text, segments, valid_fixes
-from logreel.outputs.job import Job, SkipCounter
-from logreel.outputs.registry import readers
+from logreel.outputs.registry import Job, SkipCounter, readers
 
 _UNKNOWN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 

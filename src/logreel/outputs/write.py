@@ -28,9 +28,8 @@ from logreel.outputs.files import (
     sync_all,
     synced,
 )
-from logreel.outputs.job import Job
 from logreel.outputs.media.items import write_items
-from logreel.outputs.registry import Output, Shape
+from logreel.outputs.registry import Job, Output, Shape
 from logreel.outputs.tables.combined import aligned_table, long_table, write_lines
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64
 from logreel.io.source import FILE, Buffer, Source
 from logreel.kernels import bddf, block_table
-from logreel.log.scan import ENOUGH, UndecidedError
+from logreel.log.scan import ENOUGH, IncompleteError, IncrementalReader, UndecidedError
 from logreel.schemas.protobuf.wire import BadWire, varint
 
 #: Why the walk stopped: end of file, a block that holds no data, an invalid block, a truncated one, a full buffer.
@@ -227,11 +227,7 @@ _WINDOW = 1 << 20
 PENDING = 1 << 28
 
 
-class _IncompleteError(Exception):
-    """The block at the end is not complete yet."""
-
-
-class Reader:
+class Reader(IncrementalReader):
     """Reads one file from the front.
 
     pos    offset after the last block that was read
@@ -241,7 +237,6 @@ class Reader:
     def __init__(self, source: Source, hints: NDArray[np.int64] | None = None) -> None:
         self.source, self._end = source, source.size
         self.pos = len(MAGIC)
-        self._is_final = False
         self._hints = np.zeros(0, np.int64) if hints is None else hints
         self._builder = IndexBuilder(source.data)
         self._file: FileDescriptor | None = None
@@ -255,25 +250,13 @@ class Reader:
         #: Offset of the first block of an undeclared series, or -1.
         self._undeclared = -1
 
-    def feed(self, source: Source) -> bool:
-        """Read the complete blocks that *source*, which begins with the bytes so far, has after ``pos``.
-
-        Returns False, with ``pos`` before them, if bytes follow that only later ones can explain.
-        """
+    def _extend(self, source: Source) -> None:
         self.source, self._end = source, source.size
         self._builder.extend(source.data)
-        try:
-            self._read()
-        except UndecidedError:
-            return False
-        except _IncompleteError:
-            return self._end - self.pos < PENDING
-        return True
 
     def finish(self) -> Found:
         """Read the rest as the end of the file, and return everything that was found."""
-        self._is_final = True
-        self._read()
+        self._finish()
         table = self._builder.finish()
         self._add_final_problems()
         return self._found(table, self._problems)
@@ -502,7 +485,7 @@ class Reader:
     def _cut_block(self, pos: int) -> int:
         """Return the offset to continue at if the block at *pos* claims more bytes than the file has left."""
         if not self._is_final:
-            raise _IncompleteError
+            raise IncompleteError(PENDING)
         return self._resync(pos, "", cut=True)
 
     def _resync(self, pos: int, reason: str, cut: bool = False) -> int:

@@ -374,9 +374,9 @@ class ScanBuilder:
     @cached_property
     def signals(self) -> list[Signals]:
         """Signal schemas in the file, and in other files of the same log."""
-        return distinct_sizes(signal for state in self.files for signal in state._own_signals())
+        return distinct_sizes(signal for state in self.files for signal in state.own_signals())
 
-    def _own_signals(self) -> Iterator[Signals | None]:
+    def own_signals(self) -> Iterator[Signals | None]:
         """Yield the signal schemas in the file; None for those that cannot be read."""
         numbers = [
             i

@@ -29,7 +29,7 @@ from logreel.formats.rosbag.records import (
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import rosbag
-from logreel.log.scan import ENOUGH, UndecidedError
+from logreel.log.scan import ENOUGH, IncompleteError, IncrementalReader, UndecidedError
 
 #: Largest extent of a block in a file without chunks: offsets relative to its base have 32 bits.
 MAX_SPAN = 1 << 31
@@ -222,11 +222,7 @@ BATCH = 1 << 15
 PENDING = 1 << 28
 
 
-class _IncompleteError(Exception):
-    """The record at the end is not complete yet."""
-
-
-class Reader:
+class Reader(IncrementalReader):
     """Reads the file of a bag of one version from its front.
 
     pos       offset after the last record that was read
@@ -238,26 +234,13 @@ class Reader:
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._is_final = False
 
-    def feed(self, source: Source) -> bool:
-        """Read the complete records that *source*, which begins with the bytes so far, has after ``pos``.
-
-        Returns False, with ``pos`` before them, if bytes follow that only later ones can explain.
-        """
+    def _extend(self, source: Source) -> None:
         self._source = source
-        try:
-            self._read()
-        except UndecidedError:
-            return False
-        except _IncompleteError:
-            return source.size - self.pos < PENDING
-        return True
 
     def finish(self) -> None:
         """Read the rest as the end of the file."""
-        self._is_final = True
-        self._read()
+        self._finish()
 
     def _read(self) -> None:
         end = self._source.size
@@ -266,7 +249,7 @@ class Reader:
                 self.pos = self._after(self.pos)
             except BadRecord as error:
                 if not self._is_final and error.cut:
-                    raise _IncompleteError from error
+                    raise IncompleteError(PENDING) from error
                 if not self._is_final and end - self.pos < ENOUGH:
                     raise UndecidedError from error
                 self.pos = self._skip(self.pos, error)

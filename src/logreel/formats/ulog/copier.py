@@ -21,8 +21,15 @@ from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.log.log import Channel, Log
 from logreel.write.format_writer import SourceClock
-from logreel.write.log_copier import Excerpt, LogCopier, joined_ranges, metadata_names, try_each, write_ranges
-from logreel.write.original import original_of
+from logreel.write.log_copier import (
+    Excerpt,
+    LogCopier,
+    joined_ranges,
+    metadata_names,
+    original_of,
+    try_each,
+    write_ranges,
+)
 
 #: File position of the three offsets of appended parts, in a file that has flags.
 _OFFSETS = FILE_HEADER + HEAD + 16

@@ -531,7 +531,7 @@ def _event_rows(source: Source, index: MessageIndex, number: int, topic: Topic) 
         if {name: leaf.type for name, leaf in leaves.items()} == _EVENT_TYPES:
             ids, arguments, levels = (
                 gather_bytes(source.data, offset, leaf.width, leaf.runs[0])
-                for leaf in (leaves[name] for name in Row._fields[1:])
+                for leaf in (leaves[name] for name in _EVENT_TYPES)
             )
             columns = time, ids.view("<u4")[:, 0], arguments, levels[:, 0]
             rows = zip(*(column.tolist() for column in columns), strict=True)

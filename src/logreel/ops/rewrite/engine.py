@@ -56,8 +56,7 @@ from logreel.registry.format import Format
 from logreel.registry.open import log_of
 from logreel.registry.registry import formats
 from logreel.write.format_writer import FormatWriter, SourceClock, tallied
-from logreel.write.log_copier import Excerpt, LogCopier, copier_for
-from logreel.write.original import original_log_of, original_of
+from logreel.write.log_copier import Excerpt, LogCopier, copier_for, original_log_of, original_of
 from logreel.write.writer import Writer, add_channel, check_format_options
 
 #: Metadata key of a channel: the previous encoding of its messages.

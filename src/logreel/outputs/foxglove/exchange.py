@@ -46,7 +46,7 @@ from logreel.schemas.protobuf.encoder import descriptor_from_layout, encode, typ
 from logreel.schemas.protobuf.fixed_encoder import FixedEncoder, FixedEncoders, fixed_encoder
 from logreel.schemas.protobuf.types import ProtoMessage, descriptor_set
 from logreel.write.format_writer import Payloads
-from logreel.write.original import Original
+from logreel.write.log_copier import Original
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log

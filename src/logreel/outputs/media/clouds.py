@@ -18,9 +18,8 @@ from logreel.lenses import Points
 from logreel.lenses.velodyne import PACKET, Packets
 from logreel.log.tables import distinct
 from logreel.log.times import SECOND, utc_shift
-from logreel.outputs.job import Job
 from logreel.outputs.media.items import MediaItem
-from logreel.outputs.registry import readers
+from logreel.outputs.registry import Job, readers
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel

@@ -13,7 +13,7 @@ from logreel.io.atomic_file import keep_sources
 from logreel.log.source_files import inputs_of
 from logreel.ops.query.record_batches import merge_intervals
 from logreel.ops.replay import Sink
-from logreel.outputs.job import Job
+from logreel.outputs.registry import Job
 from logreel.outputs.rerun import Entities, RerunTarget, has_frames, recording_of, send_channel
 
 if TYPE_CHECKING:

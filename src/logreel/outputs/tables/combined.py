@@ -8,7 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 from logreel.errors import DefinitionError, LogError
 from logreel.ops.query.align import Alignment, aligned
 from logreel.ops.query.record_batches import flatten
-from logreel.outputs.job import Job
+from logreel.outputs.registry import Job
 from logreel.outputs.tables import ndjson
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from logreel.log.tables import distinct
 from logreel.ops.json_values import FORMULA, NUMBER, safe_text
 from logreel.ops.query.record_batches import flatten
-from logreel.outputs.job import Job
+from logreel.outputs.registry import Job
 
 if TYPE_CHECKING:
     import pyarrow as pa

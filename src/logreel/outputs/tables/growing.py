@@ -25,8 +25,7 @@ from logreel.log.source_files import inputs_of
 from logreel.log.tables import RowOptions, TableReader, own_paths
 from logreel.ops.query.record_batches import BYTES, ROWS
 from logreel.outputs.files import MANIFEST, GrowingFolder, file_names, sync_all
-from logreel.outputs.job import Job, with_definition
-from logreel.outputs.registry import Output
+from logreel.outputs.registry import Job, Output, with_definition
 from logreel.outputs.write import (
     Converted,
     DecodeLock,

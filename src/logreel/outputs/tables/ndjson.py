@@ -14,7 +14,7 @@ from logreel.log.tables import distinct
 from logreel.log.times import shift_of, utc_text
 from logreel.log.topic_fields import field_picker
 from logreel.ops.json_values import to_json_values
-from logreel.outputs.job import Job, SkipCounter
+from logreel.outputs.registry import Job, SkipCounter
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -322,7 +322,7 @@ class TableStream:
 
     def write(self, out: Appender) -> None:
         """Write all bytes to *out*."""
-        from logreel.outputs.job import Job
+        from logreel.outputs.registry import Job
         from logreel.outputs.slice_stream import AppenderFile
         from logreel.outputs.tables.combined import long_table
 
