@@ -520,7 +520,6 @@ def each_log(logs: Logs, answer: Callable[[Log], int], heading: bool, stack: Exi
     was any answer, else that of the first error.
     """
     from logreel.cli import draw
-    from logreel.cli.exits import LOST
 
     codes: list[int] = []
 
@@ -538,6 +537,8 @@ def each_log(logs: Logs, answer: Callable[[Log], int], heading: bool, stack: Exi
     if not logs.several:
         look(logs.each[0])
         return codes[0]
+    from logreel.cli.exits import LOST
+
     answered, code = open_each(logs, look)
     return LOST if code and answered else code or max(codes, default=0)
 
