@@ -6,7 +6,6 @@ import importlib
 import inspect
 import os
 import re
-import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -92,7 +91,9 @@ class WithExamples(click.Command):
 
     def get_help(self, ctx: click.Context) -> str:
         """Return the help text for the width of the terminal."""
-        width = shutil.get_terminal_size().columns
+        from shutil import get_terminal_size
+
+        width = get_terminal_size().columns
         if width >= NARROW:
             shown = self._panels(ctx)
             # Long names of values can make the column of texts narrower than their words.

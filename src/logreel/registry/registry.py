@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
-import pkgutil
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -200,8 +199,10 @@ GROUP = "logreel.formats"
 
 def _builtin_formats() -> dict[str, Format | Lazy]:
     """Return where the built-in formats are: each folder below ``logreel.formats``, by name."""
+    from pkgutil import iter_modules
+
     package = importlib.import_module(GROUP)
-    names = [module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg]
+    names = [module.name for module in iter_modules(package.__path__) if module.ispkg]
     return {name: Lazy(f"{GROUP}.{name}:FORMAT") for name in names}
 
 
