@@ -34,7 +34,8 @@ COMMANDS = {
     "migrate": "migrate LOG -o migrate.SAME --rules nothing", "add": "add LOG", "index": "index LOG",
     "geotag": "geotag LOG nothing", "fleet": "fleet ingest LOG -o fleet",
     "dataset": "dataset LOG -o set --spec nothing",
-    "demo": "demo --help", "formats": "formats", "help": "--help", "completion": "completion bash",
+    "definitions": "definitions list std_msgs/Header", "demo": "demo --help",
+    "formats": "formats", "help": "--help", "completion": "completion bash",
     **{f"convert .{suffix}": f"convert LOG out.{suffix}" for suffix in (
         "ndjson", "kml", "gpx", "geojson", "csv/", "parquet/", "arrow/", "mcap", "bag", "ulg", "bddf", "rrd", "jpg/",
         "ply/",
@@ -43,7 +44,7 @@ COMMANDS = {
 #: Those that need pyarrow, as README.md says; the others give the same without it.
 NEEDS_ARROW = {
     "cat csv", "sql", "slice --where", "fleet", "convert .csv/", "convert .parquet/", "convert .arrow/", "convert .rrd",
-    "convert .bag", "convert .ulg", "convert .bddf",
+    "convert .bag", "convert .ulg", "convert .bddf", "migrate",
 }  # fmt: skip
 LIBRARIES_OF_COLUMNS = ("pyarrow", "duckdb", "pandas", "polars", "starlette", "uvicorn")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from logreel.layout.arrow_from_buffers import column_from
+from logreel.layout.numpy_columns import column_from
 from logreel.log.tables import as_numpy
 
 KINDS = [pa.int8(), pa.uint16(), pa.int32(), pa.int64(), pa.float16(), pa.float32(), pa.float64(), pa.bool_()]
@@ -56,7 +56,7 @@ def test_reading_stamps_does_not_import_pandas() -> None:
     pytest.importorskip("pandas")
     script = """
 import sys, numpy as np, pyarrow as pa
-from logreel.layout.arrow_from_buffers import column_from
+from logreel.layout.numpy_columns import column_from
 from logreel.log.tables import as_numpy
 times = pa.Array.from_buffers(pa.timestamp("ns"), 4, [None, pa.py_buffer(np.arange(4))])
 numbers = pa.Array.from_buffers(pa.int32(), 4, [None, pa.py_buffer(np.arange(4, dtype=np.int32))])

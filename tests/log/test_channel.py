@@ -420,7 +420,7 @@ def test_numpy_arrays_have_a_row_for_each_message(broken: Path) -> None:
 
 def test_undecodable_message_of_many_records_is_one_row_of_nulls() -> None:
     from logreel.layout.arrow import Decoded
-    from logreel.log.tables import with_gaps
+    from logreel.log.columns import with_gaps
 
     got = Decoded(
         [pa.array([1, 2, 3, 4, 5])],

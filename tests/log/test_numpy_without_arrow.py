@@ -12,8 +12,10 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, MissingDependencyError
-from logreel.layout.arrow_from_buffers import arrow_of, column_from
-from logreel.log.tables import PLAIN, ColumnReader, TableReader, column_values
+from logreel.layout.arrow_from_buffers import arrow_of
+from logreel.layout.numpy_columns import column_from
+from logreel.log.columns import PLAIN, ColumnReader
+from logreel.log.tables import TableReader, column_values
 from support.formats import builtin_formats, sample_log
 from support.harness.without import block
 

@@ -20,7 +20,7 @@ from logreel.ops.query.topic_table import filter_rows, matching_rows, possible_p
 
 if TYPE_CHECKING:
     from logreel.io.arrays import I64
-    from logreel.log.tables import Rows
+    from logreel.log.columns import Rows
 
 
 #: Name of the column with the topic of each row.

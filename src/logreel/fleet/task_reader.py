@@ -25,8 +25,9 @@ from logreel.fleet.topic_schema import (
     utc_times,
 )
 from logreel.io.arrays import I64
+from logreel.log.columns import RowOptions, Rows
 from logreel.log.log import Channel, Log
-from logreel.log.tables import RowOptions, Rows, TableReader, flattened
+from logreel.log.tables import TableReader, flattened
 from logreel.log.times import utc_shift
 
 #: Most messages of a batch, and its approximate bytes.

@@ -19,8 +19,9 @@ from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import fixed_list_type, item_type
 from logreel.layout.projection import Projection
+from logreel.log.columns import EMPTY_NODES, RowOptions, time_label
 from logreel.log.log import Channel, Log
-from logreel.log.tables import EMPTY_NODES, RowOptions, TableReader, flattened, time_label
+from logreel.log.tables import TableReader, flattened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

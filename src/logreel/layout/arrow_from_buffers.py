@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from logreel.errors import UsageError
-from logreel.layout.arrow_arrays import buffer_of, values_of
+from logreel.layout.arrow_arrays import buffer_of
 from logreel.layout.nodes import (
     Bytes,
     Field,
@@ -28,12 +27,8 @@ from logreel.layout.nodes import (
 )
 from logreel.layout.numpy_columns import (
     ARRAY,
-    BYTES,
-    DURATION,
     LIST,
-    STRUCT,
     TEXT,
-    TIME,
     Buffers,
     Column,
     PlainValues,
@@ -129,51 +124,6 @@ def arrow_of(node: Node, column: Any) -> Any:
     if isinstance(column, PlainValues):
         return pa.array(column.values, arrow_type(column.node), from_pandas=False)
     return _array_of(node, column) if isinstance(column, Column) else column
-
-
-def column_from(array: Any) -> Column:
-    """Return an Arrow array, or a ChunkedArray, as a Column; raises UsageError for types that messages do not have."""
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    kind, n = array.type, len(array)
-    valid = None if not array.null_count else _flags(array.is_valid())
-    if pa.types.is_struct(kind):
-        members = tuple(column_from(array.field(i)) for i in range(kind.num_fields))
-        names = tuple(field.name for field in kind)
-        units = tuple((field.metadata or {}).get(b"unit", b"").decode() for field in kind)
-        return Column(STRUCT, n, children=members, names=names, units=units, valid=valid)
-    if pa.types.is_fixed_size_list(kind):
-        items = array.values.slice(array.offset * kind.list_size, n * kind.list_size)
-        return Column(ARRAY, n, children=(column_from(items),), size=kind.list_size, valid=valid)
-    if pa.types.is_list(kind):
-        return Column(
-            LIST, n, offsets=np.asarray(array.offsets), children=(column_from(array.values),), valid=valid
-        )
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        _, offsets, data = array.buffers()
-        cuts = values_of(offsets, np.int32, n + 1, array.offset * 4) if n else np.zeros(1, np.int32)
-        return Column(
-            TEXT if pa.types.is_string(kind) else BYTES, n, values_of(data, np.uint8), cuts, valid=valid
-        )
-    if pa.types.is_boolean(kind):
-        return Column("bool", n, _flags(array), valid=valid)
-    if pa.types.is_temporal(kind):
-        times = array.cast(
-            pa.timestamp("ns") if pa.types.is_timestamp(kind) else pa.duration("ns"), safe=False
-        )
-        numbers = values_of(times.buffers()[1], np.int64, n, times.offset * 8)
-        return Column(TIME if pa.types.is_timestamp(kind) else DURATION, n, numbers, valid=valid)
-    names_by_type = {arrow: name for name, arrow in _NUMBERS.items()}
-    if kind not in names_by_type:
-        raise UsageError(f"columns of messages have no values of type {kind}")
-    dtype = np.dtype(kind.to_pandas_dtype())
-    numbers = values_of(array.buffers()[1], dtype, n, array.offset * dtype.itemsize)
-    return Column(names_by_type[kind], n, numbers, valid=valid)
-
-
-def _flags(array: pa.Array[Any]) -> NDArray[np.bool_]:
-    numbers = (array.fill_null(False) if array.null_count else array).cast(pa.uint8())
-    return values_of(numbers.buffers()[1], np.uint8, len(array), numbers.offset).view(np.bool_)
 
 
 def _array_of(node: Node, column: Column) -> pa.Array[Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as Seq
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,14 +137,12 @@ class Column:
     @property
     def values(self) -> NDArray[Any]:
         """The values of scalars, and the bytes of text."""
-        assert self.data is not None
-        return self.data
+        return cast("NDArray[Any]", self.data)
 
     @property
     def ends(self) -> NDArray[Any]:
         """The offsets of text, bytes and lists."""
-        assert self.offsets is not None
-        return self.offsets
+        return cast("NDArray[Any]", self.offsets)
 
     @property
     def is_time(self) -> bool:
@@ -252,16 +250,16 @@ class Column:
 
     def nothing(self, n: int) -> Column:
         """Return a Column of the same type without any of its *n* values."""
-        there, offsets = np.zeros(n, bool), np.zeros(n + 1, np.int32)
+        valid, offsets = np.zeros(n, bool), np.zeros(n + 1, np.int32)
         if self.type == STRUCT:
-            return replace(self, length=n, children=tuple(c.nothing(n) for c in self.children), valid=there)
+            return replace(self, length=n, children=tuple(c.nothing(n) for c in self.children), valid=valid)
         if self.type == ARRAY:
-            return replace(self, length=n, children=(self.item.nothing(n * self.size),), valid=there)
+            return replace(self, length=n, children=(self.item.nothing(n * self.size),), valid=valid)
         if self.type == LIST:
-            return replace(self, length=n, offsets=offsets, children=(self.item.nothing(0),), valid=there)
+            return replace(self, length=n, offsets=offsets, children=(self.item.nothing(0),), valid=valid)
         if self.offsets is not None:
-            return replace(self, length=n, offsets=offsets, data=self.values[:0], valid=there)
-        return replace(self, length=n, data=np.zeros(n, self.values.dtype), valid=there)
+            return replace(self, length=n, offsets=offsets, data=self.values[:0], valid=valid)
+        return replace(self, length=n, data=np.zeros(n, self.values.dtype), valid=valid)
 
     def numpy(self) -> NDArray[Any]:
         """Return the values as users see them: numbers, times as int64 ns, bool; arrays of one length as more axes.
@@ -275,10 +273,11 @@ class Column:
             shape.append(column.size)
             item = column.item
             column = item if column.valid is None else item.masked(np.repeat(column.valid, column.size))
-        values = column._flat_numpy()
+        values = column.flat_numpy()
         return values.reshape(-1, *shape) if shape else values
 
-    def _flat_numpy(self) -> NDArray[Any]:
+    def flat_numpy(self) -> NDArray[Any]:
+        """Return the same of a Column without arrays of one length."""
         if self.data is None or self.offsets is not None:
             return self._objects()
         absent = None if self.valid is None or self.valid.all() else ~self.valid
@@ -288,7 +287,7 @@ class Column:
             return np.where(absent, self.data.dtype.type(np.nan), self.data)
         return np.ma.MaskedArray(np.where(absent, self.data.dtype.type(0), self.data), mask=absent)
 
-    def _items_numpy(self) -> NDArray[Any]:
+    def list_items(self) -> NDArray[Any]:
         """Return the values as they are in an array of a list: missing integers make floats, times are dates."""
         if self.data is None or self.offsets is not None:
             return self._objects()
@@ -309,7 +308,7 @@ class Column:
     def _objects(self) -> NDArray[Any]:
         out = np.empty(self.length, object)
         out[:] = None
-        for i, value in enumerate(self._plain(arrays=True)):
+        for i, value in enumerate(self.plain(arrays=True)):
             out[i] = value
         return out
 
@@ -334,29 +333,31 @@ class Column:
         elif self.offsets is not None and self.ends[0]:
             column = self.take(np.arange(self.length))
         if column.type == STRUCT:
-            there = self.valid
-            children = [c if there is None else c.masked(there) for c in column.children]
+            valid = self.valid
+            children = [c if valid is None else c.masked(valid) for c in column.children]
             return replace(column, children=tuple(child.settled() for child in children))
         if column.children:
             return replace(column, children=(column.all_items().settled(),))
-        return column if column.type != TEXT or column._is_utf8() else column._replaced()
+        return column if column.type != TEXT or column.is_utf8() else column.replaced()
 
-    def _is_utf8(self) -> bool:
+    def is_utf8(self) -> bool:
+        """Return whether all text is UTF-8."""
         text = self.values[: int(self.ends[-1])]
-        whole = text.tobytes()
-        if whole.isascii():
+        characters = text.tobytes()
+        if characters.isascii():
             return True
         # A character that is cut in two by the end of a text is none.
         begins = self.ends[:-1]
         if ((text[begins[begins < len(text)]] & 0xC0) == 0x80).any():
             return False
         try:
-            whole.decode("utf-8")
+            characters.decode("utf-8")
         except UnicodeDecodeError:
             return False
         return True
 
-    def _replaced(self) -> Column:
+    def replaced(self) -> Column:
+        """Return text with U+FFFD in place of what is not UTF-8."""
         texts = [text.encode() for text in _texts(self.ends, self.values, True)]
         ends = np.cumsum([0, *map(len, texts)])
         if ends[-1] > MAX_SIZE:
@@ -392,17 +393,18 @@ class Column:
 
     def to_pylist(self) -> list[Any]:
         """Return plain Python values: numbers, str, bytes, lists and dicts, times as int; None where there is none."""
-        return self._plain(arrays=False)
+        return self.plain(arrays=False)
 
-    def _plain(self, arrays: bool) -> list[Any]:
+    def plain(self, arrays: bool) -> list[Any]:
+        """Return the same; *arrays*: lists as NumPy arrays, as they are in an array of objects."""
         values: list[Any]
         if self.type == STRUCT:
             names = self.names
-            members = [child._plain(arrays) for child in self.children]
+            members = [child.plain(arrays) for child in self.children]
             rows = zip(*members, strict=True) if members else iter([()] * self.length)
             values = [dict(zip(names, row, strict=True)) for row in rows]
         elif self.type in (LIST, ARRAY):
-            items = self.item._items_numpy() if arrays else self.item._plain(False)
+            items = self.item.list_items() if arrays else self.item.plain(False)
             ends = np.arange(self.length + 1) * self.size if self.type == ARRAY else self.ends
             values = [items[a:b] for a, b in itertools.pairwise(ends.tolist())]
         elif self.type in (TEXT, BYTES):
@@ -411,7 +413,9 @@ class Column:
             values = self.values.tolist()
         if self.valid is None or self.valid.all():
             return values
-        return [value if there else None for value, there in zip(values, self.valid.tolist(), strict=True)]
+        return [
+            value if is_valid else None for value, is_valid in zip(values, self.valid.tolist(), strict=True)
+        ]
 
     def flat(self) -> tuple[NDArray[Any], I64]:
         """Return the innermost items of lists (of lists …), and int64[k]: the row of each; times are datetime64.
@@ -433,19 +437,19 @@ class Column:
 
     def items(self) -> NDArray[Any]:
         """Return the values of a Column without lists: as in an array of a list, but spans of time as int64 ns."""
-        values = self._items_numpy()
+        values = self.list_items()
         return values.view(np.int64) if self.type == DURATION and self.valid is None else values
 
 
 def _texts(offsets: NDArray[Any], data: Buffer, is_text: bool) -> list[Any]:
     cuts = (offsets - offsets[0]).tolist()
-    whole = data[int(offsets[0]) : int(offsets[-1])].tobytes()
+    content = data[int(offsets[0]) : int(offsets[-1])].tobytes()
     if not is_text:
-        return [whole[a:b] for a, b in itertools.pairwise(cuts)]
-    if whole.isascii():
-        text = whole.decode("ascii")
+        return [content[a:b] for a, b in itertools.pairwise(cuts)]
+    if content.isascii():
+        text = content.decode("ascii")
         return [text[a:b] for a, b in itertools.pairwise(cuts)]
-    return [whole[a:b].decode("utf-8", "replace") for a, b in itertools.pairwise(cuts)]
+    return [content[a:b].decode("utf-8", "replace") for a, b in itertools.pairwise(cuts)]
 
 
 def cut_text(chars: Buffer) -> tuple[NDArray[np.int32], Buffer]:
@@ -499,29 +503,29 @@ def type_of(node: Node) -> str:
 
 def build(node: Node, buffers: Buffers, length: int) -> Column:
     """Return the next *length* values of *node* from column buffers, without a copy."""
-    kind = type_of(node)
+    name = type_of(node)
     match node:
         case Struct():
             return struct([(f, build(f.node, buffers, length)) for f in node.visible()], length)
-        case FixedArray(item=item, count=count) if kind == ARRAY:
-            return Column(kind, length, children=(build(item, buffers, length * count),), size=count)
+        case FixedArray(item=item, count=count) if name == ARRAY:
+            return Column(name, length, children=(build(item, buffers, length * count),), size=count)
         case FixedArray(count=count):
             offsets, data = cut_text(next(buffers).reshape(length, count))
-            return Column(kind, length, data, offsets)
-        case Sequence(item=item) if kind == LIST:
+            return Column(name, length, data, offsets)
+        case Sequence(item=item) if name == LIST:
             offsets = next(buffers)
-            return Column(kind, length, offsets=offsets, children=(build(item, buffers, int(offsets[-1])),))
+            return Column(name, length, offsets=offsets, children=(build(item, buffers, int(offsets[-1])),))
         case Scalar() | Time():
-            return scalars(kind, next(buffers))
+            return scalars(name, next(buffers))
         case _:
             offsets = next(buffers)
-            return Column(kind, length, next(buffers), offsets)
+            return Column(name, length, next(buffers), offsets)
 
 
-def scalars(kind: str, buffer: Buffer) -> Column:
+def scalars(name: str, buffer: Buffer) -> Column:
     """Return numbers, flags or times from their bytes."""
-    values = typed(kind, buffer)
-    return Column(kind, len(values), values)
+    values = typed(name, buffer)
+    return Column(name, len(values), values)
 
 
 def struct(members: Seq[tuple[Field, Column]], length: int) -> Column:
@@ -567,9 +571,9 @@ def concatenated(columns: Seq[Column]) -> Column:
 
 def from_values(node: Node, values: Seq[Any]) -> Column:
     """Return plain Python values, as ``msg.decode()`` returns them, as a Column of *node*; None is no value."""
-    kind, n = type_of(node), len(values)
-    there = np.array([value is not None for value in values], bool)
-    valid = None if there.all() else there
+    name, n = type_of(node), len(values)
+    present = np.array([value is not None for value in values], bool)
+    valid = None if present.all() else present
     match node:
         case Struct():
             members = [
@@ -577,24 +581,24 @@ def from_values(node: Node, values: Seq[Any]) -> Column:
                 for f in node.visible()
             ]
             return replace(struct(members, n), valid=valid)
-        case FixedArray(item=item, count=count) if kind == ARRAY:
+        case FixedArray(item=item, count=count) if name == ARRAY:
             flat = [x for v in values for x in ([None] * count if v is None else v)]
             if len(flat) != n * count:
                 raise ValueError(f"arrays have {count} items")
-            return Column(kind, n, children=(from_values(item, flat),), size=count, valid=valid)
+            return Column(name, n, children=(from_values(item, flat),), size=count, valid=valid)
         case Scalar() | Time():
-            dtype = np.dtype(np.int64 if isinstance(node, Time) else SCALARS[kind][0])
+            dtype = np.dtype(np.int64 if isinstance(node, Time) else SCALARS[name][0])
             filled = values if valid is None else [0 if v is None else v for v in values]
-            return Column(kind, n, np.array(filled, dtype), valid=valid)
+            return Column(name, n, np.array(filled, dtype), valid=valid)
     items: list[Any] = [b"" if v is None else v.encode() if isinstance(v, str) else v for v in values]
     offsets = np.concatenate([[0], np.cumsum([len(v) for v in items], dtype=np.int64)])
     if offsets[-1] > MAX_SIZE:
         raise UsageError("more than 2 GiB of items in one array: read fewer rows at a time")
     offsets = offsets.astype(np.int32)
-    if isinstance(node, Sequence) and kind == LIST:
+    if isinstance(node, Sequence) and name == LIST:
         children = (from_values(node.item, list(itertools.chain.from_iterable(items))),)
-        return Column(kind, n, offsets=offsets, children=children, valid=valid)
-    return Column(kind, n, np.frombuffer(b"".join(items), np.uint8), offsets, valid=valid)
+        return Column(name, n, offsets=offsets, children=children, valid=valid)
+    return Column(name, n, np.frombuffer(b"".join(items), np.uint8), offsets, valid=valid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -618,14 +622,63 @@ def unit_at(record: Struct, steps: Seq[str | int]) -> str:
     return unit
 
 
+def column_from(array: Any) -> Column:
+    """Return an Arrow array, or a ChunkedArray, as a Column; raises UsageError for types that messages do not have."""
+    import pyarrow as pa
+
+    from logreel.layout.arrow_arrays import values_of
+
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    arrow_type, n = array.type, len(array)
+    valid = None if not array.null_count else _flags(array.is_valid())
+    if pa.types.is_struct(arrow_type):
+        members = tuple(column_from(array.field(i)) for i in range(arrow_type.num_fields))
+        names = tuple(field.name for field in arrow_type)
+        units = tuple((field.metadata or {}).get(b"unit", b"").decode() for field in arrow_type)
+        return Column(STRUCT, n, children=members, names=names, units=units, valid=valid)
+    if pa.types.is_fixed_size_list(arrow_type):
+        items = array.values.slice(array.offset * arrow_type.list_size, n * arrow_type.list_size)
+        return Column(ARRAY, n, children=(column_from(items),), size=arrow_type.list_size, valid=valid)
+    if pa.types.is_list(arrow_type):
+        return Column(
+            LIST, n, offsets=np.asarray(array.offsets), children=(column_from(array.values),), valid=valid
+        )
+    if pa.types.is_string(arrow_type) or pa.types.is_binary(arrow_type):
+        _, offsets, data = array.buffers()
+        cuts = values_of(offsets, np.int32, n + 1, array.offset * 4) if n else np.zeros(1, np.int32)
+        return Column(
+            TEXT if pa.types.is_string(arrow_type) else BYTES, n, values_of(data, np.uint8), cuts, valid=valid
+        )
+    if pa.types.is_boolean(arrow_type):
+        return Column("bool", n, _flags(array), valid=valid)
+    if pa.types.is_temporal(arrow_type):
+        times = array.cast(
+            pa.timestamp("ns") if pa.types.is_timestamp(arrow_type) else pa.duration("ns"), safe=False
+        )
+        numbers = values_of(times.buffers()[1], np.int64, n, times.offset * 8)
+        return Column(TIME if pa.types.is_timestamp(arrow_type) else DURATION, n, numbers, valid=valid)
+    name = {"float": "float32", "double": "float64"}.get(str(arrow_type), str(arrow_type))
+    if name not in SCALARS:
+        raise UsageError(f"columns of messages have no values of type {arrow_type}")
+    dtype = np.dtype(arrow_type.to_pandas_dtype())
+    numbers = values_of(array.buffers()[1], dtype, n, array.offset * dtype.itemsize)
+    return Column(name, n, numbers, valid=valid)
+
+
+def _flags(array: Any) -> NDArray[np.bool_]:
+    from logreel.layout.arrow_arrays import values_of
+
+    numbers = (array.fill_null(False) if array.null_count else array).cast("uint8")
+    return values_of(numbers.buffers()[1], np.uint8, len(array), numbers.offset).view(np.bool_)
+
+
 def column_of(node: Node, values: Any) -> Column:
     """Return a Column, PlainValues, or an Arrow array (of a PayloadDecoder that makes them) of *node* as a Column."""
     if isinstance(values, Column):
         return values
     if isinstance(values, PlainValues):
         return from_values(node, values.values)
-    from logreel.layout.arrow_from_buffers import column_from
-
     return column_from(values)
 
 

@@ -16,8 +16,8 @@ from logreel.layout.nodes import Bytes, FixedArray, Node, Scalar, Sequence, Stri
 
 if TYPE_CHECKING:
     from logreel.layout.numpy_columns import Column
+    from logreel.log.columns import ChannelRows
     from logreel.log.log import Channel
-    from logreel.log.tables import ChannelRows
 
 Nodes = dict[str, Node]
 
@@ -194,7 +194,7 @@ def columns(
 
     Fields inside counted arrays must all be in the same array; the others are repeated for each of its items.
     """
-    from logreel.log.tables import column_rows
+    from logreel.log.columns import column_rows
 
     names = paths_with(paths, stamp)
     messages = column_rows(ch, names, start, end)
@@ -242,7 +242,7 @@ def stamped_rows(
     ch: Channel, paths: Seq[str], stamp: Stamp | None, start: int | None = None, end: int | None = None
 ) -> Iterator[tuple[int, int, dict[str, Any]]]:
     """Yield the same as ``rows``, with the ns of *stamp* (0 without one) between time and fields."""
-    from logreel.log.tables import column_batches
+    from logreel.log.columns import column_batches
 
     names = list(dict.fromkeys(paths))
     wanted = paths_with(names, stamp)

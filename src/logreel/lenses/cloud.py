@@ -28,7 +28,7 @@ from logreel.lenses.base import (
     stamped_rows,
 )
 from logreel.lenses.velodyne import PACKET, Calibration, Cloud, Packets
-from logreel.log.tables import ColumnReader, column_batches
+from logreel.log.columns import ColumnReader, column_batches
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel

@@ -257,7 +257,7 @@ class Joints:
 
     def series(self, ch: Channel) -> dict[str, Joint]:
         """Return the states of each joint by name, in the order of first occurrence."""
-        from logreel.log.tables import column_rows
+        from logreel.log.columns import column_rows
 
         paths = list(dict.fromkeys([self.name, self.position, self.velocity, self.effort]))
         messages = column_rows(ch, paths)

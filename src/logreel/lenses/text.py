@@ -82,7 +82,7 @@ class Text:
         self, ch: Channel, start: int | None = None, end: int | None = None
     ) -> tuple[list[TextLine], I64]:
         """Return the same as ``lines``, and the stamp of each line, int64[n] ns, 0 if unknown."""
-        from logreel.log.tables import column_rows
+        from logreel.log.columns import column_rows
 
         names = paths_with([name for name in (self.text, self.level, self.source) if name], self.stamp)
         messages = column_rows(ch, names, start, end)

@@ -207,7 +207,7 @@ class Channel:
     @cached_property
     def time_label(self) -> str | None:
         """Column name of a field that is itself named ``time``, usually ``time_2``; None without such a field."""
-        from logreel.log.tables import time_label
+        from logreel.log.columns import time_label
 
         return time_label(self.layout)
 
@@ -236,7 +236,7 @@ class Channel:
         if type(key) is int and key >= 0 and (message := self._message_at(key)) is not None:
             return message
         if isinstance(key, str):
-            from logreel.log.tables import field_values
+            from logreel.log.columns import field_values
 
             return field_values(self, key)
         if isinstance(key, slice):
@@ -278,7 +278,7 @@ class Channel:
         """Return whether *item* is the path of a field, or else whether it equals one of the messages."""
         if not isinstance(item, str):
             return any(message == item for message in self)
-        from logreel.log.tables import own_paths
+        from logreel.log.columns import own_paths
 
         try:
             for path in own_paths(self, item) or []:
@@ -313,7 +313,8 @@ class Channel:
         of the log, and with *utc* for a log whose offset to UTC is unknown; DefinitionError if the definition of the
         channel cannot be used.
         """
-        from logreel.log.tables import RowOptions, own_paths, table
+        from logreel.log.columns import RowOptions, own_paths
+        from logreel.log.tables import table
 
         span = interval(self.log, start, end)
         return table(self, own_paths(self, fields), *span, RowOptions(explode, utc, interpolate))
@@ -332,7 +333,8 @@ class Channel:
 
         Parameters and errors are those of ``to_arrow``; raises UsageError also if *rows* is less than 1.
         """
-        from logreel.log.tables import RowOptions, batches, own_paths
+        from logreel.log.columns import RowOptions, own_paths
+        from logreel.log.tables import batches
 
         if not isinstance(rows, (int, np.integer)) or isinstance(rows, bool) or rows < 1:
             raise UsageError(f"a batch has 1 row or more, not {rows!r}")
@@ -358,7 +360,7 @@ class Channel:
 
         Parameters and errors are those of ``to_arrow``, types of arrays those of ``ch[field]``.
         """
-        from logreel.log.tables import TIME, numpy_columns
+        from logreel.log.columns import TIME, numpy_columns
         from logreel.log.topic_match import listed
 
         rows = self.log.index.rows_between(self.number, *interval(self.log, start, end))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError, NotFoundError, UsageError
 from logreel.layout.nodes import Sequence, steps_of
+from logreel.log.columns import own_paths
 from logreel.log.log import Channel, Log
-from logreel.log.tables import own_paths
 from logreel.log.topic_match import fitting, listed, topic_and_fields
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from logreel.index.block_table import TIME_MIN
 from logreel.index.gather import Want, gather_rows
 from logreel.io.arrays import F64, I64
 from logreel.layout.nodes import Sequence as Records
+from logreel.log.columns import ChannelRows, ColumnReader, own_paths, stored_time
 from logreel.log.log import Channel
-from logreel.log.tables import ChannelRows, ColumnReader, own_paths, stored_time
 from logreel.meaning.curves import extrema_between, pixel_edges, sample_numbers, why_no_curve
 
 #: Channels with more messages than this are searched by bisection.

@@ -15,8 +15,8 @@ from logreel.io.arrays import F64, I64
 from logreel.layout.numpy_columns import ARRAY, LIST, MAX_STRUCTS, STRUCT, Column, type_name
 from logreel.lenses.base import columns_by_path
 from logreel.lenses.facts import Series
+from logreel.log.columns import DENSE, ColumnReader, own_paths
 from logreel.log.scan import Brief
-from logreel.log.tables import DENSE, ColumnReader, own_paths
 from logreel.log.times import Time, interval
 from logreel.log.topic_fields import fields_by_topic
 

@@ -101,7 +101,8 @@ class Job:
         Rows are counted when they are read. The metadata of the schema contains the definition of the messages, if it
         is text. Raises DefinitionError if the definition cannot be used.
         """
-        from logreel.log.tables import RowOptions, empty_table
+        from logreel.log.columns import RowOptions
+        from logreel.log.tables import empty_table
         from logreel.ops.query.record_batches import bounded_batches
 
         batches = bounded_batches(
@@ -119,7 +120,7 @@ class Job:
 
     def paths(self, ch: Channel) -> list[str] | None:
         """Return the Layout paths of the fields chosen of *ch*, or None for all."""
-        from logreel.log.tables import own_paths
+        from logreel.log.columns import own_paths
 
         return own_paths(ch, self.fields.get(ch.topic))
 

@@ -38,8 +38,9 @@ from logreel.lenses import (
 )
 from logreel.lenses.base import grouped
 from logreel.lenses.vehicle import vehicle_poses
+from logreel.log.columns import DENSE
 from logreel.log.log import Log
-from logreel.log.tables import DENSE, as_numpy, batches, times_of
+from logreel.log.tables import as_numpy, batches, times_of
 from logreel.log.times import shift_of
 from logreel.meaning.frames import plain_name
 from logreel.meaning.scenes import bodies_of

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from logreel.errors import LogError
 from logreel.layout.numpy_columns import Column
 from logreel.lenses.facts import WARNING, Band, Fact, Section, since_start
+from logreel.log.columns import ColumnReader
 from logreel.log.log import Log
 from logreel.log.scan import TextLine
-from logreel.log.tables import ColumnReader
 
 #: Comments and types of events that are listed.
 LISTED = 8

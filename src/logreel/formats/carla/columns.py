@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from logreel.errors import UsageError
 from logreel.io.arrays import I64
 from logreel.layout.numpy_columns import Column
+from logreel.log.columns import column_rows
 from logreel.log.scan import Actor
-from logreel.log.tables import column_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -226,7 +226,7 @@ def field_stats(
     paths  only these fields and their members
     start, end  only of messages with start <= time < end (ns)
     """
-    from logreel.log.tables import PLAIN, ColumnReader, own_paths
+    from logreel.log.columns import PLAIN, ColumnReader, own_paths
     from logreel.ops.query.record_batches import rows_per_batch
 
     tallies: dict[str, _Tally] = {}

@@ -22,16 +22,9 @@ from logreel.layout.arrow_arrays import (
     row_numbers,
     text_metadata,
 )
+from logreel.log.columns import RowOptions, own_paths
 from logreel.log.log import Log
-from logreel.log.tables import (
-    RowOptions,
-    TableReader,
-    as_numpy,
-    column_values,
-    distinct,
-    own_paths,
-    time_column,
-)
+from logreel.log.tables import TableReader, as_numpy, column_values, distinct, time_column
 from logreel.log.times import SECOND, Length, Time, duration_ns, interval, shift_of
 from logreel.log.topic_fields import fields_by_topic
 from logreel.ops.query.record_batches import BYTES, ROWS, as_slice

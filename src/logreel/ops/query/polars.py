@@ -9,8 +9,9 @@ import numpy as np
 
 from logreel.errors import MissingDependencyError
 from logreel.layout.nodes import path_text
+from logreel.log.columns import RowOptions, Rows
 from logreel.log.log import Log
-from logreel.log.tables import RowOptions, Rows, TableReader, empty_table, time_column
+from logreel.log.tables import TableReader, empty_table, time_column
 from logreel.log.topic_match import is_pattern
 from logreel.ops.query.record_batches import BYTES, MOST, as_slice
 from logreel.registry.open import open_log, several_logs

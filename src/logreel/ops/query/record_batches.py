@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from logreel.index.gather import Rows
 from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import as_struct
-from logreel.log.tables import MAX_COLUMNS, RowOptions, batches, distinct, own_paths, width_of
+from logreel.log.columns import RowOptions, own_paths
+from logreel.log.tables import MAX_COLUMNS, batches, distinct, width_of
 from logreel.ops.json_values import to_json_values
 
 if TYPE_CHECKING:

@@ -23,8 +23,9 @@ from logreel.io.arrays import I64
 from logreel.layout.arrow import schema_of
 from logreel.layout.arrow_arrays import fixed_list_type, item_type, values_of
 from logreel.layout.nodes import path_text
+from logreel.log.columns import RowOptions, Rows
 from logreel.log.log import Channel
-from logreel.log.tables import RowOptions, Rows, TableReader, time_column
+from logreel.log.tables import TableReader, time_column
 from logreel.ops.query.record_batches import BYTES, MOST, merge_intervals
 
 #: Function that returns an expression that holds for all rows with times between two numbers, both included.

@@ -23,8 +23,9 @@ from logreel.index.gather import Rows
 from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import as_list, row_numbers, values_of
 from logreel.layout.nodes import Sequence as Records
+from logreel.log.columns import RowOptions, own_paths
 from logreel.log.log import Channel, Log
-from logreel.log.tables import RowOptions, TableReader, as_numpy, column_values, own_paths, time_column
+from logreel.log.tables import TableReader, as_numpy, column_values, time_column
 from logreel.log.topic_fields import check_fields, fields_by_topic
 from logreel.log.topic_match import listed
 from logreel.meaning.columns import MemoryColumn

@@ -13,8 +13,9 @@ from logreel.index.channel_index import FieldAt
 from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import as_struct
 from logreel.layout.nodes import FixedArray, Node, Scalar, Struct, measure
+from logreel.log.columns import RowOptions
 from logreel.log.log import Channel
-from logreel.log.tables import RowOptions, TableReader
+from logreel.log.tables import TableReader
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import NotFoundError, UnsupportedError, UsageError
 from logreel.io.arrays import F64, I64
+from logreel.layout.numpy_columns import column_from
+from logreel.log.columns import RowOptions, own_paths
 from logreel.log.log import Channel, Log
-from logreel.log.tables import RowOptions, own_paths
 from logreel.log.times import SECOND, duration_text, interval, seconds_text
 from logreel.log.topic_fields import fields_by_topic
 from logreel.meaning.charts import bands
@@ -22,9 +23,6 @@ from logreel.ops.query.record_batches import BYTES, ROWS, intersect_intervals
 from logreel.ops.query.where import Span, true_intervals
 from logreel.outputs.dataset.spec import MAX_ELEMENTS, Feature, Spec
 from logreel.outputs.registry import readers
-
-if TYPE_CHECKING:
-    from logreel.layout.numpy_columns import Column
 
 #: Reasons that are kept for one log.
 MOST_NOTES = 20
@@ -304,7 +302,7 @@ class VectorSampler:
             for path, column in zip(unique, none.columns, strict=True):
                 items = [name for name, _ in _numbers(path, column)]
                 if not items:
-                    raise UsageError(why_no_curve(ch, path, _column(column)), path=log.name)
+                    raise UsageError(why_no_curve(ch, path, column_from(column)), path=log.name)
                 paths_by_channel[path] = (at, items)
                 at += len(items)
             widths.append(paths_by_channel)
@@ -373,13 +371,7 @@ def _one_field(log: Log, text: str) -> tuple[str, str]:
 
 def _numbers(path: str, column: Any) -> list[tuple[str, F64]]:
     """Return name and values of each number in a column; nothing for texts and arrays of changing length."""
-    return [(name, values) for name, _, values in sample_numbers(path, "", _column(column))]
-
-
-def _column(column: Any) -> Column:
-    from logreel.layout.arrow_from_buffers import column_from
-
-    return column_from(column)
+    return [(name, values) for name, _, values in sample_numbers(path, "", column_from(column))]
 
 
 def _matrix(paths: list[str], matched: Matched) -> F64:

@@ -32,8 +32,8 @@ from logreel.lenses import (
     lenses,
 )
 from logreel.lenses.vehicle import vehicle_poses
+from logreel.log.columns import ColumnReader, RowOptions
 from logreel.log.scan import MADE_OF, ORIGINAL, Schema
-from logreel.log.tables import ColumnReader, RowOptions
 from logreel.ops.rewrite import engine
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.read_rows import odd_booleans, replaced_texts

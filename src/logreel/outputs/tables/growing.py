@@ -20,9 +20,10 @@ from logreel.errors import LogError, UsageError
 from logreel.io.append_file import Appender
 from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import OutputStream
+from logreel.log.columns import RowOptions, own_paths
 from logreel.log.log import Log
 from logreel.log.source_files import inputs_of
-from logreel.log.tables import RowOptions, TableReader, own_paths
+from logreel.log.tables import TableReader
 from logreel.ops.query.record_batches import BYTES, ROWS
 from logreel.outputs.files import MANIFEST, GrowingFolder, file_names, sync_all
 from logreel.outputs.registry import Job, Output, with_definition

@@ -12,9 +12,10 @@ from starlette.types import ASGIApp
 from logreel.errors import LogError, UsageError
 from logreel.io.append_file import Appender
 from logreel.lenses import lenses
+from logreel.log.columns import own_paths
 from logreel.log.log import Channel, Log
 from logreel.log.source_files import decrypted_notes
-from logreel.log.tables import TableReader, empty_table, flattened, own_paths
+from logreel.log.tables import TableReader, empty_table, flattened
 from logreel.log.times import interval
 from logreel.log.topic_fields import fields_by_topic
 from logreel.meaning.columns import row_at

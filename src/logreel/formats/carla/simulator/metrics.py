@@ -20,8 +20,9 @@ from logreel.formats.carla.simulator.values import (
     VehicleControl,
 )
 from logreel.io.arrays import I64
+from logreel.log.columns import DENSE
 from logreel.log.log import Log
-from logreel.log.tables import DENSE, table
+from logreel.log.tables import table
 from logreel.registry.open import open_log
 
 if TYPE_CHECKING:
