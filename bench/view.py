@@ -364,15 +364,16 @@ def of_rerun(path: Path, picture: Path) -> tuple[float, float]:
         stderr=subprocess.DEVNULL,
     )
     try:
+        client: ViewerClient | None = None
         shown = False
         while not shown:
             try:
-                client = ViewerClient(f"rerun+http://127.0.0.1:{port}/proxy")
+                client = client or ViewerClient(f"rerun+http://127.0.0.1:{port}/proxy")
                 # The recording is active before its first data are there: an end of its timelines says that they are.
                 shown = any(line.end for one in client.get_state().recordings for line in one.timelines)
             except ConnectionError:
-                shown = False
-            time.sleep(0.0 if shown else 0.05)
+                pass
+            time.sleep(0.02)
         client.save_screenshot(str(picture))
         while not picture.exists():
             time.sleep(0.02)
