@@ -19,7 +19,7 @@ PACKAGES := $(wildcard packages/*)
 DROP_KERNELS = rm -rf build src/logreel/kernels/*.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-packages test-fleet test-train lint bench oracles fuzz fuzz-coverage soak shrink asan screenshots docs build clean
+.PHONY: help demo test check test-packages test-fleet test-train lint bench bench-results bench-instructions oracles fuzz fuzz-coverage soak shrink asan screenshots docs build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -66,10 +66,15 @@ lint: $(VENV)/.test ## style and types only
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.test ## every workload side by side with its peers
-	@set -e; for script in bench/*.py; do \
-	    if [ -e "$$script" ]; then echo "== $$script"; $(BIN)/python "$$script"; fi; \
-	done
+bench: $(VENV)/.test ## every workload beside yardsticks and peers, 12 minutes; QUICK=1: the main ones, 3 minutes; BENCH="--only ulog" selects
+	$(BIN)/python bench/run.py $(if $(QUICK),--quick) $(BENCH)
+
+bench-results: $(VENV)/.test ## measure on a quiet machine, and fill README.md and docs/ with the figures
+	-$(BIN)/python bench/run.py --json bench/results.json $(BENCH)
+	$(BIN)/python bench/figures.py
+
+bench-instructions: $(VENV)/.test ## count the instructions of the kernels with callgrind, and compare with the committed counts
+	$(BIN)/python bench/instructions.py $(BENCH)
 
 oracles: $(VENV)/.test ## every reader and writer beside its peers, over the samples in ../shared
 	$(BIN)/python tests/oracles/run.py $(ORACLES)

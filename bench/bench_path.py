@@ -1,4 +1,4 @@
-"""Let benchmarks, and the processes that they start, import the builders of logs in ``tests/support``."""
+"""Let the bench, and the processes that it starts, import its modules and the builders of logs of the tests."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ import os
 import sys
 from pathlib import Path
 
-_TESTS = str(Path(__file__).resolve().parents[1] / "tests")
-sys.path.insert(0, _TESTS)
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [_TESTS, os.environ.get("PYTHONPATH", "")]))
+_HERE = Path(__file__).resolve().parent
+_TESTS = str(_HERE.parent / "tests")
+sys.path.insert(1, _TESTS)
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, [str(_HERE), _TESTS, os.environ.get("PYTHONPATH", "")])
+)
+os.environ.setdefault("LOGREEL_CACHE", "off")
+# Compiling modules at each start is no part of what is measured.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -1,21 +1,24 @@
 """CPU time and memory against the number of things in a log: channels, definitions, chunks, attachments, problems …
 
-Each row is a log with so many of one thing, each column a task. A task in linear time takes ten times as long for ten
-times as many. Arguments: names of cases (default: all), and exponents such as 2-4 (default: 2-5). "—": the task took
-more than 120 s of CPU.
+Each job is a log with so many of one thing, and does each task on it. A task in linear time takes ten times as long for
+ten times as many. A task that takes more than 120 s of CPU is given up, and has no figure.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import resource
+import signal
 import struct
-import subprocess
-import sys
+import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import bench_path  # noqa: F401 - before what it makes importable
+from measure import Group, Job, Run
 
 TASKS = ("open", "info", "check", "summary", "recover", "table")
 #: CPU seconds after which a task is given up.
@@ -280,75 +283,70 @@ def run_task(task: str, path: str) -> None:
         _ = largest.to_arrow()
 
 
-def measure(
-    name: str, n: int, tasks: tuple[str, ...] = TASKS, seconds: int = SECONDS
-) -> dict[str, tuple[float, float] | None]:
-    """Return CPU seconds and peak memory in MiB of each task, each in its own process; None: it took too long."""
-    import signal
-    import tempfile
-
-    found: dict[str, tuple[float, float] | None] = {}
+def costs(name: str, *numbers: int) -> dict[str, float]:
+    """Return the CPU seconds and peak memory, MiB, of each task on logs of a case, after imports."""
+    found = {}
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "log"
-        path.write_bytes(CASES[name](n))
-        for task in tasks:
-            done = subprocess.run(
-                [sys.executable, __file__, "--task", task, str(path), str(seconds)],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if done.returncode == -signal.SIGXCPU:
-                found[task] = None
-                continue
-            if done.returncode:
-                raise RuntimeError(f"{name} {n} {task}: {done.stderr[-2000:]}")
-            cpu, memory = json.loads(done.stdout.splitlines()[-1])
-            found[task] = (cpu, memory)
+        small, path = Path(folder) / "small", Path(folder) / "log"
+        small.write_bytes(CASES[name](3))
+        for task in TASKS:
+            run_task(task, str(small))
+        for number in numbers:
+            path.write_bytes(CASES[name](number))
+            for task in TASKS:
+                for what, value in zip(("s", "MiB"), _in_a_child(task, str(path)), strict=False):
+                    found[f"{number} {task} {what}"] = value
     return found
 
 
-def task_in_this_process(task: str, path: str, seconds: str) -> None:
-    """Print the CPU seconds and the growth of the peak memory in MiB of a task, after its imports."""
-    import resource
-    import time
+def _in_a_child(task: str, path: str) -> list[float]:
+    """Return CPU seconds and MiB of a task in a child of this process; nothing if it takes too long."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, resource.RLIM_INFINITY))
+            before, begin = _peak_kib(), time.process_time()
+            run_task(task, path)
+            cost = [time.process_time() - begin, (_peak_kib() - before) / 1024]
+            os.write(writer, json.dumps(cost).encode())
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.close(writer)
+    with open(reader, "rb") as pipe:
+        text = pipe.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code not in (0, -signal.SIGXCPU):
+        raise RuntimeError(f"{task} of {path} ended with {code}")
+    found: list[float] = json.loads(text or b"[]")
+    return found
 
-    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), resource.RLIM_INFINITY))
 
-    from support.samples.ulog.builder import tiny
-
-    small = path + ".small"
-    Path(small).write_bytes(tiny())
-    run_task(task, small)
-    before = peak_kib()
-    start = time.process_time()
-    run_task(task, path)
-    cpu = time.process_time() - start
-    print(json.dumps([cpu, (peak_kib() - before) / 1024]))
-
-
-def peak_kib() -> int:
+def _peak_kib() -> int:
     """Return the peak memory of this process; ru_maxrss would begin with that of the process that started it."""
     status = Path("/proc/self/status").read_text()
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")))
 
 
-def main() -> None:
-    """Print the table."""
-    if sys.argv[1:2] == ["--task"]:
-        task_in_this_process(*sys.argv[2:5])
-        return
-    chosen = [name for name in sys.argv[1:] if name in CASES] or list(CASES)
-    span = next((a for a in sys.argv[1:] if re.fullmatch(r"\d-\d", a)), "2-5")
-    print("| log | number | " + " | ".join(TASKS) + " |")
-    print("|---|---" + "|---" * len(TASKS) + "|")
-    for name in chosen:
-        for exponent in range(int(span[0]), int(span[2]) + 1):
-            found = measure(name, 10**exponent)
-            cells = ["—" if one is None else f"{one[0]:.2f} s, {one[1]:.0f} MiB" for one in found.values()]
-            number = f"{10**exponent:_}".replace("_", " ")
-            print(f"| {name.replace('_', ' ', 1)} | {number} | " + " | ".join(cells) + " |", flush=True)
+def groups(x: float) -> list[Group]:
+    """Return the groups: the numbers of a full run, and of a long one."""
 
+    def group(name: str, title: str, *numbers: int) -> Group:
+        jobs = [
+            Job(
+                case,
+                f"values.update(scaling.costs({case!r}, {', '.join(map(str, numbers))}))",
+                "import scaling",
+                rounds=1,
+            )
+            for case in CASES
+        ]
+        part_of = Run.FULL if name == "scaling" else Run.LONG
+        return Group(name, title, lambda folder: folder / "walk.so", tuple(jobs), part_of=part_of)
 
-if __name__ == "__main__":
-    main()
+    few = [int(number * min(x, 1)) for number in (200, 2_000)]
+    return [
+        group("scaling", "Counts of things in a log", *few),
+        group("scaling-100000", "100 000 things", 100_000),
+    ]

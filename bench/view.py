@@ -1,15 +1,10 @@
 """The viewer on large logs: time to the first picture, panning and zooming, building pyramids, and memory.
 
-    python bench/view.py page [megabytes] [rounds]
-    python bench/view.py first [megabytes]
-    python bench/view.py pan [million samples] [fields]
-
 ``page`` opens the page in chromium, without a cached index: seconds to the first plot after the command and after the
-browser began to load, to the redrawn plots after a zoom, requests and bytes at page load, and CPU of the server.
-``first`` starts ``logreel view`` on a log of 300 MB, and asks as the page does: session, channels, overview, charts and
-the series of the first charts. ``pan`` makes a log of 100 million messages with some int16 fields (which is 10 GB for
-fifty fields), draws every field, and then asks for random windows of the first one. The viewer runs in a separate
-process; its memory is what is not mapped from files (RssAnon).
+browser began to load, and to the redrawn plots after a zoom, requests and bytes at page load, and CPU of the server.
+``first`` starts ``logreel view`` on a log, and asks as the page does: session, channels, overview, charts, and series
+of the first charts. ``pan`` makes a log of many messages with some int16 fields, draws every field, and then asks for
+random windows of the first one. The viewer runs in a separate process; its memory is what is not mapped from files.
 """
 
 from __future__ import annotations
@@ -31,7 +26,6 @@ import numpy as np
 import pyarrow as pa
 
 import bench_path  # noqa: F401 - before what it makes importable
-import biglog
 import logreel
 from logreel.io.arrays import keep_freed_memory
 from logreel.meaning.columns import FieldColumn
@@ -89,6 +83,63 @@ class Server:
         self.process.wait()
 
 
+#: Notes when the first plot is drawn, and when any plot was drawn last, in ms after the page began to load.
+WATCH = """addEventListener("DOMContentLoaded", () => new MutationObserver((changes) => {
+    for (const { target } of changes) if (target.closest("#plots")) {
+        window.drawnFirst ??= performance.now();
+        window.drawnLast = performance.now();
+    }
+}).observe(document.body, { subtree: true, attributeFilter: ["data-points"] }));"""
+#: Whether all plots in sight are drawn.
+QUIET = """() => document.documentElement.dataset.ready && document.documentElement.dataset.pending === "0"
+    && !document.querySelector("#plots .busy") && window.drawnLast < performance.now() - 300"""
+
+
+def page(path: str) -> dict[str, float]:
+    """Return what a page takes in a browser that runs already, without a cached index; needs chromium, playwright."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--enable-unsafe-swiftshader"]
+        )
+        # The first page of a browser waits for much that is not ours.
+        browser.new_page().goto("about:blank")
+        server = Server(Path(path), Path("off"))
+        try:
+            return _in_page(browser.new_page(viewport={"width": 1440, "height": 900}), server)
+        finally:
+            browser.close()
+            server.close()
+
+
+def _in_page(page: Any, server: Server) -> dict[str, float]:
+    page.set_default_timeout(600_000)
+    requests: list[str] = []
+    page.add_init_script(WATCH)
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(server.address)
+    page.wait_for_function(QUIET)
+    origin, drawn_first, size = page.evaluate(
+        """() => [performance.timeOrigin, window.drawnFirst, performance.getEntriesByType("resource")
+            .reduce((sum, entry) => sum + entry.transferSize, 0)]"""
+    )
+    marks = {
+        "first plot after the command, s": (origin + drawn_first) / 1e3 - server.began,
+        "first plot after loading began, s": drawn_first / 1e3,
+        "requests": len(requests),
+        "page, kB": size / 1e3,
+        "CPU of the server, s": server.cpu(),
+    }
+    zooms = []
+    for _ in range(4):
+        asked = page.evaluate("performance.now()")
+        page.keyboard.press("+")
+        page.wait_for_function(f"() => window.drawnLast > {asked} && ({QUIET})()")
+        zooms.append((page.evaluate("window.drawnLast") - asked) / 1e3)
+    return {**marks, "first zoom, s": zooms[0], "next zooms, s": statistics.median(zooms[1:])}
+
+
 def first_picture(path: Path, cache: Path) -> dict[str, float]:
     """Return seconds from the command to each answer, one after the other."""
     server = Server(path, cache)
@@ -119,79 +170,12 @@ def first_picture(path: Path, cache: Path) -> dict[str, float]:
     return marks
 
 
-#: Notes when the first plot is drawn, and when any plot was drawn last, in ms after the page began to load.
-WATCH = """addEventListener("DOMContentLoaded", () => new MutationObserver((changes) => {
-    for (const { target } of changes) if (target.closest("#plots")) {
-        window.drawnFirst ??= performance.now();
-        window.drawnLast = performance.now();
-    }
-}).observe(document.body, { subtree: true, attributeFilter: ["data-points"] }));"""
-#: Whether all plots in sight are drawn.
-QUIET = """() => document.documentElement.dataset.ready && document.documentElement.dataset.pending === "0"
-    && !document.querySelector("#plots .busy") && window.drawnLast < performance.now() - 300"""
-
-
-def in_page(browser: Any, path: Path) -> dict[str, float]:
-    """Return what a page takes in a browser that runs already; see ``page``."""
-    server = Server(path, Path("off"))
-    context = browser.new_context(viewport={"width": 1440, "height": 900})
-    try:
-        page, requests = context.new_page(), []
-        page.add_init_script(WATCH)
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(server.address)
-        page.wait_for_function(QUIET, timeout=120_000)
-        origin, drawn_first, size = page.evaluate(
-            """() => [performance.timeOrigin, window.drawnFirst, performance.getEntriesByType("resource")
-                .reduce((sum, entry) => sum + entry.transferSize, 0)]"""
-        )
-        marks = {
-            "first plot after the command, s": (origin + drawn_first) / 1e3 - server.began,
-            "first plot after loading began, s": drawn_first / 1e3,
-            "requests": len(requests),
-            "kB": size / 1e3,
-            "CPU of the server, s": server.cpu(),
-        }
-        zooms = []
-        for _ in range(4):
-            asked = page.evaluate("performance.now()")
-            page.keyboard.press("+")
-            page.wait_for_function(f"() => window.drawnLast > {asked} && ({QUIET})()", timeout=120_000)
-            zooms.append((page.evaluate("window.drawnLast") - asked) / 1e3)
-        return {**marks, "first zoom, s": zooms[0], "next zooms, s": statistics.median(zooms[1:])}
-    finally:
-        context.close()
-        server.close()
-
-
-def page(megabytes: int = 300, rounds: int = 3) -> None:
-    """Print medians and spread of what a page takes with a log of some size."""
-    from playwright.sync_api import sync_playwright
-
-    path = biglog.make(megabytes)
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=os.environ.get("LOGREEL_CHROMIUM") or shutil.which("chromium"),
-            args=["--no-sandbox", "--enable-unsafe-swiftshader"],
-        )
-        results = [in_page(browser, path) for _ in range(rounds)]
-        browser.close()
-    print(f"page with a log of {path.stat().st_size / 1e6:.0f} MB, index not cached, {rounds} rounds:")
-    for name in results[0]:
-        values = sorted(one[name] for one in results)
-        print(f"  {name:36}{statistics.median(values):8.2f}   ({values[0]:.2f} to {values[-1]:.2f})")
-
-
-def first(megabytes: int = 300) -> None:
-    path = biglog.make(megabytes)
+def first(path: str) -> dict[str, float]:
+    """Return the seconds to each answer, with a warm cache of indexes, and the memory then."""
     with tempfile.TemporaryDirectory() as cache:
-        first_picture(path, Path(cache))
-        rounds = [first_picture(path, Path(cache)) for _ in range(3)]
-    print(
-        f"first picture of {path.stat().st_size / 1e6:.0f} MB, warm index cache, seconds after the command:"
-    )
-    for name in rounds[0]:
-        print(f"  {name:12} {statistics.median(one[name] for one in rounds if name in one):8.2f}")
+        first_picture(Path(path), Path(cache))
+        marks = first_picture(Path(path), Path(cache))
+    return {name if name == "MB" else f"{name}, s": value for name, value in marks.items()}
 
 
 def write_large(path: Path, samples: int, fields: int) -> None:
@@ -243,31 +227,30 @@ def drawn(server: Server, field: str, lo: int, hi: int) -> pa.Schema:
     return pa.ipc.open_stream(body).schema
 
 
-def pan(millions: int = 100, fields: int = 4) -> None:
-    samples = millions * 1_000_000
+def pan(millions: int, fields: int) -> dict[str, float]:
+    """Return times of opening, drawing every field, and random windows of the first one, and memory."""
+    samples, found = millions * 1_000_000, {}
     folder = Path(tempfile.mkdtemp(prefix="logreel-bench-view-"))
     try:
         path = folder / "large.ulg"
         write_large(path, samples, fields)
+        found["size, GB"] = path.stat().st_size / 1e9
         cache = folder / "cache"
         server = Server(path, cache)
-        print(f"{path.stat().st_size / 1e9:.1f} GB, {millions} million messages, {fields} fields")
         while not server.json("session")["logs"][0]["opened"]:
             time.sleep(0.05)
-        print(f"  opened, without a cached index: {time.perf_counter() - server.started:.1f} s")
+        found["opened without an index, s"] = time.perf_counter() - server.started
         length = server.json("session")["logs"][0]["duration"]
         started = time.perf_counter()
-        sample = drawn(server, "v00", 0, length).metadata[b"points"].decode()
-        print(f"  first answer about a field: {time.perf_counter() - started:.2f} s ({sample})")
+        drawn(server, "v00", 0, length)
+        found["first answer about a field, s"] = time.perf_counter() - started
         # As the page does, which asks again when it is told that the pyramid is there, or after some seconds.
-        while drawn(server, "v00", 0, length).metadata[b"points"] != b"extrema":
+        while drawn(server, "v00", 0, length).metadata[b"points"] not in (b"extrema", b"all"):
             time.sleep(0.5)
-        print(f"  exact answer: {time.perf_counter() - started:.2f} s, asked for each 0.5 s")
+        found["exact answer, s"] = time.perf_counter() - started
         read, built = (min(job(path, cache) for _ in range(3)) for job in (reading, building))
-        print(
-            f"  alone: pyramid {built:.2f} s, reading the column in pieces {read:.2f} s, ratio {built / read:.2f}"
-        )
-        before = server.anonymous()
+        found |= {"pyramid, s": built, "reading the column, s": read, "pyramid / reading": built / read}
+        found["memory with one plot, MB"] = server.anonymous()
         rng = np.random.default_rng(1)
         took = []
         for _ in range(WINDOWS):
@@ -276,29 +259,149 @@ def pan(millions: int = 100, fields: int = 4) -> None:
             at = time.perf_counter()
             drawn(server, "v00", lo, lo + span)
             took.append((time.perf_counter() - at) * 1e3)
-        p50, p95 = np.percentile(took, [50, 95])
-        print(f"  {WINDOWS} windows of {PIXELS} px: median {p50:.1f} ms, 95th percentile {p95:.1f} ms")
+        found["window, median, ms"], found["window, 95 %, ms"] = map(float, np.percentile(took, [50, 95]))
         for number in range(fields):
-            while drawn(server, f"v{number:02}", 0, length).metadata[b"points"] != b"extrema":
+            while drawn(server, f"v{number:02}", 0, length).metadata[b"points"] not in (b"extrema", b"all"):
                 time.sleep(0.02)
-        print(
-            f"  memory not mapped: {before:.0f} MB with one plot, {server.anonymous():.0f} MB with {fields}"
-        )
+        found["memory with all plots, MB"] = server.anonymous()
         server.close()
         server = Server(path, cache)
         while not server.json("session")["logs"][0]["opened"]:
             time.sleep(0.01)
-        print(f"  opened again, with the index in the cache: {time.perf_counter() - server.started:.2f} s")
+        found["opened again, s"] = time.perf_counter() - server.started
         for number in range(fields):
             drawn(server, f"v{number:02}", 0, length)
-        print(
-            f"  {fields} plots: {time.perf_counter() - server.started:.2f} s, not mapped {server.anonymous():.0f} MB"
-        )
+        found["all plots, s"] = time.perf_counter() - server.started
         server.close()
     finally:
         shutil.rmtree(folder)
+    return found
 
 
-if __name__ == "__main__":
-    job, *numbers = sys.argv[1:] or ["page"]
-    {"page": page, "first": first, "pan": pan}[job](*map(int, numbers))
+# Beside Rerun.
+
+DRAWN = """() => document.documentElement.dataset.pending === "0"
+    && document.querySelectorAll("#plots .frame").length > 0
+    && [...document.querySelectorAll("#plots .frame")].every(({ dataset, lastChild }) =>
+         "seen" in dataset && (!dataset.seen || lastChild.previousSibling.dataset.ready))
+    && !document.querySelector("#plots [data-seen=yes] .busy")"""
+
+
+def family(pid: int) -> list[int]:
+    """Return a process and all processes below it."""
+    found, parents = [pid], {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            rest = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents[int(stat.parent.name)] = int(rest[1])
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found
+
+
+def megabytes(pid: int) -> float:
+    """Return the proportional set size of a process and those below it, MB."""
+    total = 0
+    for one in family(pid):
+        try:
+            lines = Path(f"/proc/{one}/smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue
+        total += next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+    return total / 1024
+
+
+def of_logreel(path: Path, cache: Path) -> tuple[float, float, float]:
+    """Return seconds to the first plots, and MB of the server and of the browser."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--enable-unsafe-swiftshader"]
+        )
+        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        page.set_default_timeout(600_000)
+        mine = set(family(os.getpid()))
+        started = time.perf_counter()
+        server = subprocess.Popen(
+            [sys.executable, "-m", "logreel", "view", str(path), "--no-browser"],
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "LOGREEL_CACHE": str(cache)},
+        )
+        try:
+            address = (server.stdout or sys.stdin).readline().strip()
+            assert urlsplit(address).hostname == "127.0.0.1", address
+            page.goto(address)
+            page.wait_for_selector("html[data-ready]")
+            page.wait_for_function(DRAWN)
+            took = time.perf_counter() - started
+            own = megabytes(server.pid)
+            # The driver of the tests is no part of a browser.
+            chromium = [
+                p for p in mine if b"chromium" in Path(f"/proc/{p}/cmdline").read_bytes().split(b"\\0")[0]
+            ]
+            return took, own, megabytes(min(chromium)) if chromium else 0.0
+        finally:
+            browser.close()
+            server.terminate()
+            server.wait()
+
+
+def of_rerun(path: Path, picture: Path) -> tuple[float, float]:
+    """Return seconds until the recording is shown and a picture of the window is taken, and MB then."""
+    from rerun.experimental import ViewerClient
+
+    rerun, port = Path(sys.executable).with_name("rerun"), "9877"
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        [rerun, "--headless", "--bind", "127.0.0.1", "--port", port, "--window-size", "1440x900", path],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        shown = False
+        while not shown:
+            try:
+                client = ViewerClient(f"rerun+http://127.0.0.1:{port}/proxy")
+                # The recording is active before its first data are there: an end of its timelines says that they are.
+                shown = any(line.end for one in client.get_state().recordings for line in one.timelines)
+            except ConnectionError:
+                shown = False
+            time.sleep(0.0 if shown else 0.05)
+        client.save_screenshot(str(picture))
+        while not picture.exists():
+            time.sleep(0.02)
+        return time.perf_counter() - started, megabytes(process.pid)
+    finally:
+        picture.unlink(missing_ok=True)
+        process.terminate()
+        process.wait()
+
+
+def peers(path: str) -> dict[str, float]:
+    """Return the time from the command to a picture, and memory, of this viewer and of Rerun's, for the same log.
+
+    Needs chromium, playwright and rerun-sdk; without a graphics card both draw in software. Rerun reads no ULog, so it
+    gets the ``.rrd`` that logreel writes of the log; writing it is timed separately. Rerun runs without a window
+    (``--headless``): its time ends with a picture taken after it shows the recording, whose views may still be filling;
+    that of logreel ends when all plots of the first screen have their curves. Memory is the sum of the proportional set
+    sizes (PSS) of all processes, mapped files included, at that time.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        started = time.perf_counter()
+        rrd = Path(folder) / "log.rrd"
+        logreel.convert(path, rrd)
+        found = {"writing the .rrd, s": time.perf_counter() - started, ".rrd, MB": rrd.stat().st_size / 1e6}
+        cache = Path(folder) / "cache"
+        of_logreel(Path(path), cache)
+        ours, theirs = [], []
+        for _ in range(3):
+            ours.append(of_logreel(Path(path), cache))
+            theirs.append(of_rerun(rrd, Path(folder) / "rerun.png"))
+    seconds, own, browser = (statistics.median(column) for column in zip(*ours, strict=True))
+    found |= {"logreel view: first plots, s": seconds, "logreel view, MB": own, "its browser, MB": browser}
+    seconds, most = (statistics.median(column) for column in zip(*theirs, strict=True))
+    return {**found, "rerun: first picture, s": seconds, "rerun, MB": most}

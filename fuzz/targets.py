@@ -92,7 +92,7 @@ def ros1_definition(data: bytes) -> None:
 def ros2_definition(data: bytes) -> None:
     """Parse a definition of ROS 2, and make a layout of it."""
     from logreel.layout.program import compile_layout
-    from logreel.schemas.ros2msg.cdr import layout
+    from logreel.schemas.ros2msg import layout
 
     with suppress(*DOCUMENTED):
         compile_layout(layout("pkg/msg/Type", _text(data)))
@@ -118,7 +118,7 @@ def koblenz_definition(data: bytes) -> None:
 
 def json_schema(data: bytes) -> None:
     """Make a layout of a JSON schema."""
-    from logreel.schemas.json.payload_decoder import shape
+    from logreel.schemas.jsonschema import shape
 
     with suppress(*DOCUMENTED, ValueError, RecursionError):
         schema = json.loads(data)

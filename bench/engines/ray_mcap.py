@@ -1,11 +1,11 @@
 """Time ``ray.data.read_mcap`` with decoding by hand, and logreel's datasource, for the same columns.
 
-Run by bench/fleet.py in a process of its own, since workers of Ray import from the folder of the program, where
-bench/mcap.py would be taken for the package mcap. Arguments: files, messages, rounds.
+Run by bench/services.py. Arguments: files, messages, rounds; prints JSON.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import statistics
 import struct
@@ -50,7 +50,7 @@ def decode(batch: pa.Table) -> pa.Table:
 
 
 def main() -> None:
-    """Print both times and their ratio, alternating."""
+    """Print both times, alternating."""
     count, rows, rounds = map(int, sys.argv[1:])
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     ray.data.DataContext.get_current().enable_progress_bars = False
@@ -81,10 +81,7 @@ def main() -> None:
         shutil.rmtree(folder)
     if len(sums) != 1:
         sys.exit(f"the sums differ: {sums}")
-    for name, found in times.items():
-        print(f"  {name:28} {statistics.median(found):7.2f} s")
-    ratio = statistics.median(a / b for a, b in zip(*times.values(), strict=True))
-    print(f"  read_mcap takes {ratio:.2f} x the time of logreel; the sums of a field are equal")
+    print(json.dumps({f"{name}, s": statistics.median(found) for name, found in times.items()}))
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ _MODULES = {
     "logreel.outputs.page.plot": "Plot plot",
     "logreel.outputs.page.report": "Report report",
     "logreel.outputs.serve": "Service",
-    "logreel.outputs.sinks.registry": "sink",
+    "logreel.outputs.sinks": "sink",
     "logreel.outputs.view": "view Viewer",
     "logreel.registry.format": "Format",
     "logreel.registry.open": "open=open_log",

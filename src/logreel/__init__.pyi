@@ -67,7 +67,7 @@ from logreel.outputs.page.plot import plot as plot
 from logreel.outputs.page.report import Report as Report
 from logreel.outputs.page.report import report as report
 from logreel.outputs.serve import Service as Service
-from logreel.outputs.sinks.registry import sink as sink
+from logreel.outputs.sinks import sink as sink
 from logreel.outputs.view import Viewer as Viewer
 from logreel.outputs.view import view as view
 from logreel.registry.format import Format as Format

@@ -123,11 +123,65 @@ class IncompleteOutputError(LogError):
         self.skipped = tuple(skipped)
 
 
+#: Libraries by the name of their module: the name of their package, and the extra that installs it; the extra of those
+#: that are always installed is empty.
+LIBRARIES = {
+    "av": ("av", "video"),
+    "cryptography": ("cryptography", "encrypted"),
+    "daft": ("daft", "daft"),
+    "duckdb": ("duckdb", "sql"),
+    "foxglove": ("foxglove-sdk", "foxglove"),
+    "google": ("protobuf", ""),
+    "h5py": ("h5py", "train"),
+    "lance": ("pylance", "train"),
+    "lz4": ("lz4", ""),
+    "matplotlib": ("matplotlib", "plot"),
+    "obstore": ("obstore", "remote"),
+    "pandas": ("pandas", "pandas"),
+    "plotext": ("plotext", "plot"),
+    "pmtiles": ("pmtiles", "tiles"),
+    "polars": ("polars", "polars"),
+    "pyarrow": ("pyarrow", "arrow"),
+    "ray": ("ray", "ray"),
+    "rerun": ("rerun-sdk", "rerun"),
+    "rich": ("rich", ""),
+    "rich_click": ("rich-click", ""),
+    "starlette": ("starlette", "view"),
+    "uvicorn": ("uvicorn", "view"),
+    "websockets": ("websockets", "foxglove"),
+    "xarray": ("xarray", "xarray"),
+    "zarr": ("zarr", "train"),
+    "zstandard": ("zstandard", ""),
+}
+
+
 class MissingDependencyError(LogError, ImportError):
-    """An optional library that is not installed; the text says how to install it."""
+    """A library that is not installed; the text says how to install it.
+
+    extra  the extra of logreel that has it; empty for a library without which logreel is not installed correctly
+    """
 
     def __init__(self, library: str, extra: str) -> None:
-        super().__init__(f"this needs {library}: pip install 'logreel[{extra}]'")
+        package = f"'logreel[{extra}]'" if extra else library
+        super().__init__(f"this needs {library}: pip install {package}")
+
+
+def missing(error: ImportError) -> MissingDependencyError | None:
+    """Return the error for people where *error* is that of a library that is not installed; None for others."""
+    if isinstance(error, MissingDependencyError):
+        return error
+    module = (error.name or "").partition(".")[0]
+    return MissingDependencyError(*LIBRARIES[module]) if module in LIBRARIES else None
+
+
+def library(module: str) -> Any:
+    """Return an imported library; raises MissingDependencyError if it is not installed."""
+    from importlib import import_module
+
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise missing(error) or error from error
 
 
 class NotFoundError(LogError, KeyError):

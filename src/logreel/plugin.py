@@ -34,18 +34,16 @@ _MODULES = {
     "logreel.log.scan": (
         "Actor Attachment Change ChannelInfo Growing Parameter PayloadDecoder Saved Scan Schema Segment TextLine"
     ),
-    "logreel.outputs.job": "Job",
-    "logreel.outputs.registry": "Output Shape",
+    "logreel.outputs.registry": "Job Output Shape",
     "logreel.registry.commands": "Answer Command Content Example Option Playback",
     "logreel.registry.format": "Format",
     "logreel.registry.registry": "lazy lazy_value",
     "logreel.schemas.languages": "Hints Language Serializer",
     "logreel.testing.suite": "FormatSuite",
-    "logreel.write.format_writer": "FormatWriter SourceClock",
+    "logreel.write.format_writer": (
+        "FormatWriter PayloadSplitter Payloads RecordHeaders RecordWriter SchemaMaker SourceClock"
+    ),
     "logreel.write.log_copier": "Excerpt LogCopier",
-    "logreel.write.payloads": "Payloads",
-    "logreel.write.record_writer": "RecordHeaders RecordWriter",
-    "logreel.write.schema_maker": "PayloadSplitter SchemaMaker",
 }
 _LAZY = {name: module for module, names in _MODULES.items() for name in names.split()}
 _ERRORS = "DefinitionError Finding LogError Problem UnsupportedError UsageError"

@@ -77,7 +77,7 @@ from logreel.log.scan import Scan as Scan
 from logreel.log.scan import Schema as Schema
 from logreel.log.scan import Segment as Segment
 from logreel.log.scan import TextLine as TextLine
-from logreel.outputs.job import Job as Job
+from logreel.outputs.registry import Job as Job
 from logreel.outputs.registry import Output as Output
 from logreel.outputs.registry import Shape as Shape
 from logreel.registry.commands import Answer as Answer
@@ -94,13 +94,13 @@ from logreel.schemas.languages import Language as Language
 from logreel.schemas.languages import Serializer as Serializer
 from logreel.testing.suite import FormatSuite as FormatSuite
 from logreel.write.format_writer import FormatWriter as FormatWriter
+from logreel.write.format_writer import Payloads as Payloads
+from logreel.write.format_writer import PayloadSplitter as PayloadSplitter
+from logreel.write.format_writer import RecordHeaders as RecordHeaders
+from logreel.write.format_writer import RecordWriter as RecordWriter
+from logreel.write.format_writer import SchemaMaker as SchemaMaker
 from logreel.write.format_writer import SourceClock as SourceClock
 from logreel.write.log_copier import Excerpt as Excerpt
 from logreel.write.log_copier import LogCopier as LogCopier
-from logreel.write.payloads import Payloads as Payloads
-from logreel.write.record_writer import RecordHeaders as RecordHeaders
-from logreel.write.record_writer import RecordWriter as RecordWriter
-from logreel.write.schema_maker import PayloadSplitter as PayloadSplitter
-from logreel.write.schema_maker import SchemaMaker as SchemaMaker
 
 __all__: list[str]

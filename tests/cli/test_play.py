@@ -292,7 +292,7 @@ def test_options_about_clients_reach_the_server(
         given.append({"name": name, **options})
         return Null()
 
-    monkeypatch.setattr("logreel.outputs.sinks.registry.sink", noted)
+    monkeypatch.setattr("logreel.outputs.sinks.sink", noted)
     monkeypatch.setenv("LOGREEL_TOKEN", "a-token-of-the-environment")
     more = ["--allow-host", "a", "--allow-host", "b", "--allow-origin", "https://x", "--read-only"]
     play = ["play", logs / "tiny.ulg", "-r", "0", "--to"]

@@ -24,8 +24,7 @@ import logreel
 from logreel.cli.console import StatusText
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, Struct
-from logreel.ops.record import Feed, Progress
-from logreel.ops.record.sources import registry
+from logreel.ops.record import Feed, Progress, sources
 from support.builders.contents import SAMPLES, sample
 from support.harness.cli_runner import Run, Spawn, environment
 
@@ -316,7 +315,7 @@ def test_losses_are_told_and_change_the_exit_code(
             feed.put(channel, None, {"n": 1})
             feed.lose(channel, 41)
 
-    point = metadata.EntryPoint("flood", "a_package:Flood", registry.GROUP)
+    point = metadata.EntryPoint("flood", "a_package:Flood", sources.GROUP)
     monkeypatch.setattr(metadata.EntryPoint, "load", lambda self: Flood)
     monkeypatch.setattr(
         metadata, "entry_points", lambda **which: metadata.EntryPoints([point]).select(**which)

@@ -13,7 +13,7 @@ from logreel.io.source import Readable
 from logreel.layout.nodes import parse_path
 from logreel.lenses import Position, lenses
 from logreel.log.log import Log
-from logreel.outputs.media import jpg, ply
+from logreel.outputs.media import clouds, pictures
 
 #: So many fields of a channel are read one by one, and so many messages decoded; the rest comes as tables.
 FEW = 4
@@ -67,7 +67,7 @@ def _channel(ch: logreel.Channel) -> None:
         for lens in lenses(ch):
             if isinstance(lens, Position):
                 assert all(len(column) == n for column in lens.track(ch))
-            for name, write in (("pictures", jpg.write), ("clouds", ply.write)):
+            for name, write in (("pictures", pictures.write_picture), ("clouds", clouds.write_ply)):
                 for one in islice(getattr(lens, name)(ch), FEW) if hasattr(lens, name) else ():
                     with suppress(UnsupportedError):
                         assert write(one).suffix

@@ -20,7 +20,7 @@ import logreel
 from logreel.errors import DefinitionError, UsageError
 from logreel.io.source import Source
 from logreel.limits import Limits, fixed_limits
-from logreel.outputs.http.answer import Flow
+from logreel.outputs.http.routes import Flow
 from logreel.outputs.view.limits import SQL_CHARACTERS, SQL_MEMORY
 from support.builders.growing_samples import SAMPLES
 from support.formats import builtin_formats
@@ -31,9 +31,9 @@ ROOT = Path(__file__).parents[2]
 TESTS: dict[str, dict[str, tuple[str, ...]]] = {
     "tests/damage/test_fixed_limits.py": {
         "test_a_layout_with_too_many_leaves_is_refused": ("layout.nodes:MAX_LEAVES",),
-        "test_a_ros_1_definition_that_is_too_long_is_refused": ("schemas.ros1msg.grammar:MAX_TEXT",),
-        "test_a_ros_name_that_is_too_long_is_refused": ("schemas.ros1msg.grammar:MAX_NAME",),
-        "test_a_ros_2_definition_that_is_too_long_is_refused": ("schemas.ros2msg.cdr:MAX_TEXT",),
+        "test_a_ros_1_definition_that_is_too_long_is_refused": ("schemas.ros1msg.definition:MAX_TEXT",),
+        "test_a_ros_name_that_is_too_long_is_refused": ("schemas.ros1msg.definition:MAX_NAME",),
+        "test_a_ros_2_definition_that_is_too_long_is_refused": ("schemas.ros2msg:MAX_TEXT",),
         "test_a_bag_header_that_is_too_long_is_a_problem": ("formats.rosbag.records:MAX_HEADER",),
         "test_follow_waits_for_an_unfinished_record_up_to_its_limit": (
             "formats.rosbag.reader:PENDING",
@@ -43,7 +43,7 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
             "formats.koblenz.reader:LONGEST",
         ),
         "test_an_mcap_chunk_beyond_32_bit_offsets_is_named_as_such": ("formats.mcap.chunks:LARGEST",),
-        "test_a_bddf_series_with_too_high_a_number_is_a_problem": ("formats.bddf.index_builder:MAX_SERIES",),
+        "test_a_bddf_series_with_too_high_a_number_is_a_problem": ("formats.bddf.reader:MAX_SERIES",),
         "test_a_bddf_descriptor_that_is_too_long_is_a_problem": ("formats.bddf.records:MAX_DESCRIPTOR",),
         "test_a_bddf_struct_that_is_too_deep_is_a_problem": ("formats.bddf.value_series:MAX_DEPTH",),
         "test_a_ulog_format_that_is_too_large_is_a_problem": ("formats.ulog.definitions:MAX_BYTES",),
@@ -55,13 +55,13 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         "test_an_index_file_that_is_too_large_is_not_read": ("registry.index_cache:MAX_TIMES",),
         "test_a_recorded_line_that_was_cut_says_so": ("ops.record.lines:LONGEST",),
         "test_channels_of_a_foxglove_server_are_bounded": ("ops.record.sources.foxglove:MOST_CHANNELS",),
-        "test_logs_of_slices_are_bounded_together": ("outputs.http.answer:LOGS",),
+        "test_logs_of_slices_are_bounded_together": ("outputs.http.routes:MOST_STREAMED_LOGS",),
         "test_an_sql_expression_that_is_too_long_is_refused": ("outputs.view.limits:SQL_CHARACTERS",),
         "test_an_sql_expression_over_too_many_rows_is_refused": ("outputs.view.limits:SQL_ROWS",),
         "test_an_sql_expression_has_bounded_memory": ("outputs.view.limits:SQL_MEMORY",),
     },
     "tests/formats/test_bddf_pods_and_structs.py": {
-        "test_invalid_dimensions_are_shown_as_bytes": ("formats.bddf.descriptors:MAX_DIMENSIONS",),
+        "test_invalid_dimensions_are_shown_as_bytes": ("formats.bddf.records:MAX_DIMENSIONS",),
     },
     "tests/formats/test_koblenz_reading.py": {
         "test_sensors_after_limit_share_a_channel": ("formats.koblenz.scan_builder:MAX_SENSORS",),
@@ -112,8 +112,8 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
         "test_one_client_cannot_have_all_connections": ("outputs.http.server:PER_CLIENT",),
     },
     "tests/outputs/test_serve_streams.py": {
-        "test_too_many_slices_at_once_give_503": ("outputs.http.answer:MOST",),
-        "test_a_client_that_reads_nothing_is_disconnected": ("outputs.http.answer:PATIENCE",),
+        "test_too_many_slices_at_once_give_503": ("outputs.http.routes:MOST_STREAMS",),
+        "test_a_client_that_reads_nothing_is_disconnected": ("outputs.http.routes:PATIENCE",),
     },
 }
 
@@ -123,7 +123,7 @@ NO_LIMITS = {
     "formats/mcap/writer.py:LARGEST",
     "formats/mcap/writer.py:WAITING_BYTES",
     "formats/rosbag/writer.py:LARGEST",
-    "formats/ulog/information.py:MAX_SIZE",
+    "formats/ulog/definitions.py:MAX_SIZE",
     "formats/ulog/writer.py:MAX_ID",
     "formats/carla/__init__.py:LONGEST_NAME",
     "formats/carla/writer.py:_LONGEST",
@@ -138,20 +138,20 @@ NO_LIMITS = {
     # How far readers look for evidence, how the index is divided, and how much is kept to be faster.
     "formats/rosbag/records.py:LONGEST_FOUND",
     "formats/rosbag/records.py:MAX_LINE",
-    "formats/rosbag/storage.py:_LONGEST",
+    "formats/rosbag/records.py:_LONGEST",
     "formats/bddf/index_reader.py:MOST_ENTRIES",
-    "formats/bddf/storage.py:_LONGEST",
+    "formats/bddf/records.py:_LONGEST",
     "formats/bddf/records.py:_MAX_DATA_DESCRIPTOR",
-    "formats/rosbag/found.py:MAX_SPAN",
+    "formats/rosbag/reader.py:MAX_SPAN",
     "formats/mcap/reader.py:MAX_SPAN",
     "formats/ulog/reader.py:MAX_DOUBTFUL",
     "formats/ulog/reader.py:MAX_BEFORE_FORMATS",
     "formats/koblenz/records.py:_LONGEST_NOTE",
     "formats/koblenz/reader.py:MAX_PASSES",
     "formats/ulog/events.py:MOST_KNOWN",
-    "schemas/ros1msg/grammar.py:_MAX_DIGITS",
+    "schemas/ros1msg/definition.py:_MAX_DIGITS",
     "schemas/protobuf/layouts.py:_LIMIT",
-    "schemas/protobuf/columns.py:_LONGEST",
+    "schemas/protobuf/encoder.py:_LONGEST",
     "layout/nodes.py:MAX_NAMED",
     "layout/program.py:MAX_INLINE",
     # Files of the user, or what is shown of a log.
@@ -248,7 +248,7 @@ def test_a_layout_with_too_many_leaves_is_refused() -> None:
 
 
 def test_a_ros_1_definition_that_is_too_long_is_refused() -> None:
-    from logreel.schemas.ros1msg.grammar import MAX_TEXT, parse_message
+    from logreel.schemas.ros1msg.definition import MAX_TEXT, parse_message
     from logreel.schemas.ros1msg.registry import parse
 
     for function in (parse_message, parse):
@@ -257,14 +257,14 @@ def test_a_ros_1_definition_that_is_too_long_is_refused() -> None:
 
 
 def test_a_ros_2_definition_that_is_too_long_is_refused() -> None:
-    from logreel.schemas.ros2msg.cdr import MAX_TEXT, parse
+    from logreel.schemas.ros2msg import MAX_TEXT, parse
 
     with pytest.raises(DefinitionError, match=f"at most {MAX_TEXT} are read"):
         parse("#" * (MAX_TEXT + 1), "a/B")
 
 
 def test_a_ros_name_that_is_too_long_is_refused() -> None:
-    from logreel.schemas.ros1msg.grammar import MAX_NAME
+    from logreel.schemas.ros1msg.definition import MAX_NAME
     from logreel.schemas.ros1msg.registry import parse
 
     assert parse("uint8 " + "x" * MAX_NAME, "a/B")
@@ -494,15 +494,15 @@ def test_channels_of_a_foxglove_server_are_bounded(monkeypatch: pytest.MonkeyPat
 def test_logs_of_slices_are_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
     from starlette.exceptions import HTTPException
 
-    from logreel.outputs.http import answer
+    from logreel.outputs.http import routes
 
     class Stopped:
         def stop(self) -> None:
             pass
 
-    monkeypatch.setattr(answer, "LOGS", 3)
+    monkeypatch.setattr(routes, "MOST_STREAMED_LOGS", 3)
     flows, one, two, three = (
-        answer.Flows(),
+        routes.Flows(),
         *(cast(Flow, Stopped()) for _ in range(3)),
     )
     # A single slice may read more, or it could not be had at all.

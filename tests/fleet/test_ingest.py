@@ -13,7 +13,8 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, UsageError
-from logreel.fleet import Dataset, LocalEngine, ingest, report, status, verify
+from logreel.fleet import Dataset, LocalEngine, ingest, ingesting, report, status, verify
+from logreel.io.atomic_file import sync_folder
 from support.builders.fleets import firmware_log, make_fleet
 from support.harness.faults import Faults, Inline, started_ingest
 from support.samples.ulog.builder import Builder, flight
@@ -162,10 +163,59 @@ def test_a_run_that_died_between_files_and_manifest_leaves_no_torn_log(
             ingest(logs, tmp_path / "fleet", engine=Inline())
     left = Dataset(tmp_path / "fleet")
     assert (left.rows, left.topics) == ([], [])
-    assert len(left.orphans()) == 1
+    assert len(left.orphans()) == 2
     assert status(left).unfinished >= 1
     ingest(logs, tmp_path / "fleet", engine=Inline())
     assert content(tmp_path / "fleet") == content(tmp_path / "whole")
+
+
+def test_a_file_of_a_run_that_died_is_written_again_if_its_bytes_are_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = small_logs(tmp_path / "logs", 1)
+    ingest(logs, tmp_path / "whole", engine=Inline())
+
+    def dies(self: object, folder: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("logreel.fleet.dataset.Manifest.write", dies)
+        with pytest.raises(KeyboardInterrupt):
+            ingest(logs, tmp_path / "fleet", engine=Inline())
+    (orphan,) = Dataset(tmp_path / "fleet").orphans()
+    file = tmp_path / "fleet" / orphan
+    # So may a power failure leave a file that nobody has synced.
+    file.write_bytes(bytes(file.stat().st_size))
+    ingest(logs, tmp_path / "fleet", engine=Inline())
+    assert content(tmp_path / "fleet") == content(tmp_path / "whole")
+
+
+def test_logs_that_are_complete_together_wait_for_the_disk_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Local(Inline):
+        name = "local"
+
+    synced: list[Path] = []
+
+    def counted(folder: Path) -> None:
+        synced.append(folder)
+        sync_folder(folder)
+
+    monkeypatch.setattr(ingesting, "sync_folder", counted)
+    monkeypatch.setattr(ingesting, "BATCH_SECONDS", 1e9)
+    done: list[str] = []
+    ingest(
+        small_logs(tmp_path / "logs", *range(8)),
+        tmp_path / "fleet",
+        engine=Local(),
+        progress=lambda path, count, total: done.append(path),
+    )
+    topics = [folder for folder in synced if folder.name.startswith("date=")]
+    assert len(done) == 8
+    assert topics
+    assert len(topics) == len(set(topics))
+    assert verify(tmp_path / "fleet").wrong == {}
 
 
 def test_files_of_logs_that_went_away_before_the_next_run_are_removed(

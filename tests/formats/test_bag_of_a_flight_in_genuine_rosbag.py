@@ -56,7 +56,7 @@ def compare(flight: Path, bag: Path) -> int:
 
 
 def original(channel: logreel.Channel) -> str:
-    from logreel.write.original import original_of
+    from logreel.write.log_copier import original_of
 
     was = original_of(channel)
     assert was is not None

@@ -13,7 +13,7 @@ import logreel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, FixedArray, Rest, Scalar, Sequence, String, Struct, Time
 from logreel.ops.record import Recorded, record
-from logreel.schemas.json.payload_decoder import JsonDecoder, json_bytes, json_schema
+from logreel.schemas.jsonschema import JsonDecoder, json_bytes, json_schema
 
 SECOND = 10**9
 

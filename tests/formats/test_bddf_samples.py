@@ -12,8 +12,8 @@ import pytest
 import logreel
 from conftest import SHARED
 from logreel.formats.bddf import scan_builder
-from logreel.formats.bddf.descriptors import Identifier, MessageSeriesType, PodType, StructType
 from logreel.formats.bddf.reader import Found, Reader
+from logreel.formats.bddf.records import Identifier, MessageSeriesType, PodType, StructType
 from logreel.formats.bddf.verify import verify_checksum as verify
 from logreel.io.source import Source
 

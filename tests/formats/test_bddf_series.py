@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logreel
-from logreel.formats.bddf.descriptors import Identifier
+from logreel.formats.bddf.records import Identifier
 from logreel.formats.bddf.verify import verify_checksum as verify
 from logreel.io.source import Source
 from support.samples.bddf.builder import T0, Builder, hash_of, walk

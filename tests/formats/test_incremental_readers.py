@@ -25,8 +25,8 @@ from logreel.formats.mcap import scan_builder as mcap
 from logreel.formats.mcap.reader import Reader as McapReader
 from logreel.formats.rosbag import scan_builder as rosbag
 from logreel.formats.rosbag.definitions import Channels, Definitions
-from logreel.formats.rosbag.found import FoundFile
 from logreel.formats.rosbag.index_builder import build_index
+from logreel.formats.rosbag.reader import FoundFile
 from logreel.formats.ulog import scan_builder as ulog
 from logreel.formats.ulog.reader import Reader as UlogReader
 from logreel.formats.ulog.records import FILE_HEADER, HEAD

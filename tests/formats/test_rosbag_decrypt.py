@@ -16,15 +16,15 @@ import pytest
 import logreel
 from logreel.errors import LogError, UsageError
 from logreel.fleet.jobs import do_job
-from logreel.formats.rosbag import encryption
+from logreel.formats.rosbag import chunks
 from logreel.io.source import Source
-from logreel.log.decrypted import refusal
 from logreel.log.log import Log
 from logreel.log.scan import Saved, Scan
+from logreel.log.source_files import refusal
 from logreel.ops.add import add_attachments, add_metadata
-from logreel.ops.replay.growing import play_growing
+from logreel.ops.replay.player import play_growing
 from logreel.outputs.registry import OUTPUTS
-from logreel.outputs.sinks.registry import SINKS
+from logreel.outputs.sinks import SINKS
 from logreel.outputs.sinks.stdout import FrameLines, Null, Stdout
 from logreel.outputs.view.channels import TableStream
 from logreel.outputs.view.view_log import ViewLog
@@ -58,7 +58,7 @@ def secret() -> bytes:
 @pytest.fixture(autouse=True)
 def bag(secret: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The only file of the working folder; GnuPG is replaced by a function that returns the key."""
-    monkeypatch.setattr(encryption, "_symmetric_key", lambda given: KEY)
+    monkeypatch.setattr(chunks, "_symmetric_key", lambda given: KEY)
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "secret.bag"
     path.write_bytes(secret)

@@ -12,7 +12,7 @@ import pytest
 
 import logreel
 from logreel.errors import UnsupportedError
-from logreel.formats.rosbag import encryption
+from logreel.formats.rosbag import chunks
 from support.builders.bag_rows import fast_rows
 from support.builders.bag_secret import KEY, USER, encrypt, encrypted, gpg_home
 from support.builders.bag_variants import many
@@ -65,7 +65,7 @@ def home() -> Iterator[str]:
 @pytest.fixture
 def at_home(home: str, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("GNUPGHOME", home)
-    monkeypatch.delenv(encryption.PASSPHRASE, raising=False)
+    monkeypatch.delenv(chunks.PASSPHRASE, raising=False)
     return home
 
 
@@ -73,7 +73,7 @@ def at_home(home: str, monkeypatch: pytest.MonkeyPatch) -> str:
 def with_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace GnuPG by a function that returns the key."""
     _require("cryptography")
-    monkeypatch.setattr(encryption, "_symmetric_key", lambda encrypted: KEY)
+    monkeypatch.setattr(chunks, "_symmetric_key", lambda encrypted: KEY)
 
 
 def _gpg(home: str, *arguments: str, data: bytes) -> bytes:
@@ -140,13 +140,13 @@ def test_passphrase_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setenv("GNUPGHOME", home)
         data = encrypted(many(), encrypted_key=_gpg(home, "--recipient", USER, "--encrypt", data=KEY))
         subprocess.run(["gpgconf", "--homedir", home, "--kill", "gpg-agent"], check=True)
-        monkeypatch.delenv(encryption.PASSPHRASE, raising=False)
-        with pytest.raises(UnsupportedError, match=encryption.PASSPHRASE):
+        monkeypatch.delenv(chunks.PASSPHRASE, raising=False)
+        with pytest.raises(UnsupportedError, match=chunks.PASSPHRASE):
             logreel.open(data)
-        monkeypatch.setenv(encryption.PASSPHRASE, "wrong")
+        monkeypatch.setenv(chunks.PASSPHRASE, "wrong")
         with pytest.raises(UnsupportedError, match="gpg says"):
             logreel.open(data)
-        monkeypatch.setenv(encryption.PASSPHRASE, "open sesame")
+        monkeypatch.setenv(chunks.PASSPHRASE, "open sesame")
         assert logreel.open(data).message_count == len(many())
 
 
@@ -249,7 +249,7 @@ def test_unfinished_last_chunk_is_not_encrypted(with_key: None) -> None:
 
 
 def test_wrong_padding_is_reported(with_key: None) -> None:
-    cipher = encryption.Cipher(KEY, USER)
+    cipher = chunks.Cipher(KEY, USER)
     for n in range(40):
         data, wrong = cipher.decrypt(encrypt(bytes(n)))
         assert (data.tobytes(), wrong) == (bytes(n), "")

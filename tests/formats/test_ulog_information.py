@@ -9,7 +9,7 @@ import pytest
 
 import logreel
 from logreel.formats.ulog.clock import UTC_OFFSET
-from logreel.formats.ulog.information import release, release_number
+from logreel.formats.ulog.definitions import release, release_number
 from support.oracles.pyulog_values import load
 from support.samples.ulog.builder import Builder, flight
 

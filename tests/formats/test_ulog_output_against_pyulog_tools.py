@@ -16,7 +16,7 @@ from pyulog import ULog
 from pyulog.px4_events import PX4Events
 
 import logreel
-from logreel.formats.ulog.information import RELEASES, release_number
+from logreel.formats.ulog.definitions import RELEASES, release_number
 from logreel.log.log import Log
 from support.harness.cli_runner import Run
 

@@ -11,7 +11,7 @@ import pytest
 from pyulog import ULog
 
 import logreel
-from logreel.formats.ulog.information import RELEASES, release_number
+from logreel.formats.ulog.definitions import RELEASES, release_number
 
 NAMES = [
     "battery_brownout.ulg",

@@ -144,8 +144,8 @@ def test_foxglove_sdk_has_the_same_fields() -> None:
     messages = pytest.importorskip("foxglove.messages", reason="needs foxglove-sdk")
     from google.protobuf import descriptor_pb2
 
-    from logreel.outputs.foxglove.schemas import wellknown
-    from logreel.schemas.protobuf.describe import descriptor_set
+    from logreel.outputs.foxglove.messages import wellknown
+    from logreel.schemas.protobuf.types import descriptor_set
 
     def fields(data: bytes) -> dict[str, Any]:
         files = descriptor_pb2.FileDescriptorSet.FromString(data).file

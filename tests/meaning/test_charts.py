@@ -10,7 +10,7 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, UsageError
-from logreel.formats.ulog.modes import MAIN_STATES, nav_state_names
+from logreel.formats.ulog.meaning.flight import MAIN_STATES, nav_state_names
 from logreel.lenses.facts import Chart, Series
 from logreel.meaning.charts import MAX_CHARTS, bands, charts, first_charts, side_panels
 from logreel.meaning.curves import FUNCTIONS, series_curve

@@ -13,7 +13,7 @@ import pytest
 import logreel
 from logreel.lenses.facts import Detection, Detector, NotAssessed, runs
 from logreel.ops.health import health as health_module
-from logreel.ops.health.clock import difference
+from logreel.ops.health.detectors import difference
 from logreel.ops.health.health import known_detectors
 from logreel.schemas.ros1msg import define
 from support.builders.contents import SAMPLES

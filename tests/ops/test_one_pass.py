@@ -227,3 +227,42 @@ def test_a_merge_of_formats_is_that_of_its_conversions(tmp_path: Path, options: 
     assert (times[1:] >= times[:-1]).all()
     assert dict(first.parameters) == dict(second.parameters)
     assert first.attachments.keys() == second.attachments.keys()
+
+
+# ---------------------------------------------------------------------------------------- several files as one
+
+#: Of each format: edits, whether types are migrated, and a condition.
+JOINED = [
+    (".bag", {"rename": {"/imu": "/imu_2"}, "zero": "/odom.pose.pose.position.x"}, False, ""),
+    (".bag", {"scale": 1.5}, True, '"/odom".pose.pose.position.x >= 0'),
+    (".ulg", {"shift": "2s", "drop_topic": "sensor_accel"}, False, "battery_status.voltage_v > 0"),
+    (".ulg", {"redact": "position"}, True, ""),
+    (".mcap", {"rename": {"/fix": "/gps"}}, False, ""),
+    (".bddf", {"drop_topic": "blob"}, False, ""),
+    (".vel", {"shift": "1s"}, False, ""),
+    (".rec", {"shift": "1s"}, False, ""),
+]
+
+
+@pytest.mark.parametrize(("suffix", "recipe", "migrates", "where"), JOINED, ids=str)
+def test_several_files_with_changes_are_what_their_log_is_with_them(
+    tmp_path: Path, suffix: str, recipe: dict[str, Any], migrates: bool, where: str
+) -> None:
+    source = tmp_path / f"source{suffix}"
+    source.write_bytes(SAMPLES[suffix]())
+    with logreel.open(source) as log:
+        logreel.split(log, tmp_path / "parts", every=(log.duration or 0) // 3 + 1)
+    files = sorted((tmp_path / "parts").iterdir())
+    assert len(files) > 1
+    options: dict[str, Any] = {"edit": recipe, "migrate": migrates or None, "where": where}
+    with logreel.open(files) as log:
+        logreel.convert(log, tmp_path / f"whole{suffix}")
+        for target in {suffix, ".mcap", ".ndjson"}:
+            one, two = tmp_path / f"one{target}", tmp_path / f"two{target}"
+            logreel.convert(log, one, **options)
+            logreel.convert(tmp_path / f"whole{suffix}", two, **options)
+            if target == ".ndjson":
+                assert one.read_bytes() == two.read_bytes()
+            else:
+                assert plain(one) == plain(two)
+    assert not list(tmp_path.glob(".logreel-*"))

@@ -17,8 +17,8 @@ import pytest
 
 from logreel.errors import LogError, UsageError
 from logreel.log.scan import Schema
+from logreel.ops.record.sources import live_source, names_source
 from logreel.ops.record.sources.foxglove import SUBPROTOCOLS, FoxgloveSource, schema_of
-from logreel.ops.record.sources.registry import live_source, names_source
 from support.harness.foxglove_server import Server, subscribed
 from support.harness.live_sources import PATIENCE, RunningSource, wait_for
 

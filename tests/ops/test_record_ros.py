@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from logreel.errors import LogError, UsageError
-from logreel.ops.record.sources import ros_node
-from logreel.ops.record.sources.registry import live_source, names_source
+from logreel.ops.record.sources import live_source, names_source, ros_node
 from logreel.ops.record.sources.ros import RosSource
 from support.harness.live_sources import RunningSource, wait_for
 from support.harness.ros_system import RosSystem, require_ros, ros_system

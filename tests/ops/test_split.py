@@ -11,8 +11,8 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, NotFoundError, UsageError
-from logreel.ops.query.held import true_intervals, value_changes
 from logreel.ops.query.record_batches import intersect_intervals
+from logreel.ops.query.where import true_intervals, value_changes
 from support.builders.contents import SAMPLES, content, sample
 from support.samples.ulog.builder import flight
 

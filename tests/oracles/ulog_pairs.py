@@ -19,7 +19,7 @@ from rows import Row  # noqa: E402
 
 import logreel  # noqa: E402
 from logreel.formats.ulog.clock import UTC_OFFSET  # noqa: E402
-from logreel.formats.ulog.information import RELEASES, release_number  # noqa: E402
+from logreel.formats.ulog.definitions import RELEASES, release_number  # noqa: E402
 from logreel.log.log import Log  # noqa: E402
 from support.samples.ulog.builder import flight, tiny  # noqa: E402
 

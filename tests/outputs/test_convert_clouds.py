@@ -14,7 +14,7 @@ from logreel.errors import LogError, UnsupportedError
 from logreel.lenses import Points, lenses
 from logreel.log.log import Channel
 from logreel.outputs import registry
-from logreel.outputs.media.ply import write
+from logreel.outputs.media.clouds import write_ply
 from support.builders.ros1_messages import XYZI, cloud, points
 from support.harness.cli_runner import Run
 from support.oracles.ros1 import channel
@@ -46,7 +46,7 @@ def read(data: bytes) -> tuple[dict[str, tuple[str, list[Any]]], list[str]]:
 
 
 def written(fields: dict[str, Any], frame: str = "") -> dict[str, tuple[str, list[Any]]]:
-    item = write(Points(5, frame, fields))
+    item = write_ply(Points(5, frame, fields))
     assert item.suffix == ".ply"
     return read(b"".join(item.parts))[0]
 
@@ -78,7 +78,7 @@ def test_big_endian_values_are_converted() -> None:
 
 def test_points_without_coordinates_are_left_out() -> None:
     fields = {"x": f4(1, NAN, 3, 4), "y": f4(1, 2, np.inf, 4), "n": np.arange(4, dtype=np.uint8)}
-    item = write(Points(5, "map", fields))
+    item = write_ply(Points(5, "map", fields))
     found, comments = read(b"".join(item.parts))
     assert found["x"] == ("float", [1, 4])
     assert found["z"] == ("float", [0, 0])
@@ -111,7 +111,7 @@ def test_several_values_of_a_name_become_separate_properties() -> None:
 
 def test_names_out_of_a_log_cannot_break_the_header() -> None:
     hostile = ["a b", "a\nelement face 5", "a_b", "", "x y", "\ud800", "日本", "end_header\n"]
-    item = write(Points(5, "f\nend_header\n\ud800" + "x" * 500, {n: f4(1) for n in ["x", *hostile]}))
+    item = write_ply(Points(5, "f\nend_header\n\ud800" + "x" * 500, {n: f4(1) for n in ["x", *hostile]}))
     found, comments = read(b"".join(item.parts))
     assert len(found) == 3 + len(hostile)
     assert all(name.replace("_", "a").isalnum() and name.isascii() for name in found)
@@ -121,11 +121,11 @@ def test_names_out_of_a_log_cannot_break_the_header() -> None:
 
 def test_clouds_without_coordinates_or_with_too_many_values_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="no coordinates"):
-        write(Points(5, "", {"range": f4(1)}))
+        write_ply(Points(5, "", {"range": f4(1)}))
     with pytest.raises(UnsupportedError, match="no coordinates"):
-        write(Points(5, "", {"x": np.zeros((2, 3), np.float32)}))
+        write_ply(Points(5, "", {"x": np.zeros((2, 3), np.float32)}))
     with pytest.raises(UnsupportedError, match="more than 4096 values"):
-        write(Points(5, "", {"x": f4(), "d": np.zeros((0, 4094), np.uint8)}))
+        write_ply(Points(5, "", {"x": f4(), "d": np.zeros((0, 4094), np.uint8)}))
 
 
 def test_scans_are_clouds(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from logreel.layout.layout import Layout
 from logreel.log.log import Channel
 from logreel.ops.query import record_batches
 from logreel.outputs import write as making_module
-from logreel.outputs.tables import combined, parquet
+from logreel.outputs.tables import columnar, combined
 from support.builders.sample_logs import hostile, short_flight, tiny
 from support.samples.bddf.builder import walk
 from support.samples.rosbag.builder import drive
@@ -205,8 +205,8 @@ def test_row_groups_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     log = logreel.open(short_flight())
     n = len(log["vehicle_attitude"])
     for rows, size, batch in ((100, 1 << 30, 30), (100, 1 << 30, 1000), (1 << 30, 1, 50)):
-        monkeypatch.setattr(parquet, "GROUP_ROWS", rows)
-        monkeypatch.setattr(parquet, "GROUP_BYTES", size)
+        monkeypatch.setattr(columnar, "GROUP_ROWS", rows)
+        monkeypatch.setattr(columnar, "GROUP_BYTES", size)
         monkeypatch.setattr(record_batches, "ROWS", batch)
         logreel.convert(log, tmp_path / "x.parquet", topics="vehicle_attitude", force=True)
         meta = pq.ParquetFile(tmp_path / "x.parquet").metadata

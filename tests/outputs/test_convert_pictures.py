@@ -16,8 +16,7 @@ import pytest
 import logreel
 from logreel.errors import LogError, UnsupportedError, UsageError
 from logreel.lenses import Picture
-from logreel.outputs.media.jpg import write
-from logreel.outputs.media.pictures import png
+from logreel.outputs.media.pictures import png, write_picture
 from support.builders.sample_logs import tiny
 from support.harness.cli_runner import Run
 from support.oracles.ros1 import channel, encoded, layout_of, log_of
@@ -90,13 +89,13 @@ def files(folder: Path) -> list[str]:
     ],
 )
 def test_raw_pixels_are_png(encoding: str, width: int, data: bytes, expected: Any) -> None:
-    item = write(raw(encoding, width, 2, data))
+    item = write_picture(raw(encoding, width, 2, data))
     assert item.suffix == ".png"
     assert pixels(item.parts[0]).tolist() == expected
 
 
 def test_bytes_of_either_order_give_the_same_picture() -> None:
-    little, big = (write(raw("mono16", 2, 1, struct.pack(f"{o}HH", 1, 515), o == ">")) for o in "<>")
+    little, big = (write_picture(raw("mono16", 2, 1, struct.pack(f"{o}HH", 1, 515), o == ">")) for o in "<>")
     assert pixels(little.parts[0]).tolist() == pixels(big.parts[0]).tolist() == [[1, 515]]
 
 
@@ -139,15 +138,15 @@ def test_png_is_without_loss(shape: tuple[int, ...], kind: Any) -> None:
 )
 def test_invalid_pictures_raise_an_error(picture: Picture, why: str) -> None:
     with pytest.raises(UnsupportedError, match=why):
-        write(picture)
+        write_picture(picture)
 
 
 @pytest.mark.parametrize(("data", "suffix"), [(GREY, ".jpg"), (DOT, ".png")])
 def test_every_cut_of_an_encoded_picture_is_noticed(data: bytes, suffix: str) -> None:
-    assert write(Picture(0, memoryview(data), "what it says")).suffix == suffix
+    assert write_picture(Picture(0, memoryview(data), "what it says")).suffix == suffix
     for size in range(len(data)):
         with pytest.raises(UnsupportedError):
-            write(Picture(0, memoryview(data[:size])))
+            write_picture(Picture(0, memoryview(data[:size])))
 
 
 @pytest.mark.parametrize("data", [GREY, DOT])
@@ -158,12 +157,12 @@ def test_damaged_pictures_are_refused_or_written_unchanged(data: bytes) -> None:
         for _ in range(rng.randrange(1, 4)):
             broken[rng.randrange(3, len(broken))] = rng.choice((0, 1, 0xD8, 0xDA, 0xFF, rng.randrange(256)))
         with suppress(UnsupportedError):
-            assert write(Picture(0, memoryview(broken))).parts == [bytes(broken)]
+            assert write_picture(Picture(0, memoryview(broken))).parts == [bytes(broken)]
 
 
 def test_bytes_after_the_end_and_the_right_size_do_no_harm() -> None:
     for data in (GREY + bytes(9), GREY):
-        assert write(Picture(0, memoryview(data), width=128, height=96)).parts == [data]
+        assert write_picture(Picture(0, memoryview(data), width=128, height=96)).parts == [data]
 
 
 def test_pictures_are_written_byte_for_byte(tmp_path: Path) -> None:

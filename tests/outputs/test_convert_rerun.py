@@ -14,9 +14,9 @@ import pytest
 
 import logreel
 from logreel.errors import DefinitionError, LogError, MissingDependencyError, UsageError
+from logreel.outputs import rerun as scene
 from logreel.outputs.media.pictures import png
 from logreel.outputs.registry import readers
-from logreel.outputs.rerun import rrd as scene
 from support.builders.recordings import Entity, entities, names
 from support.builders.sample_logs import short_flight, tiny
 from support.harness.cli_runner import Run

@@ -20,8 +20,7 @@ import logreel
 from logreel.errors import LogError, TopicError, UnsupportedError, UsageError
 from logreel.ops.query import record_batches
 from logreel.outputs import convert as convert_module
-from logreel.outputs.job import Job
-from logreel.outputs.registry import OUTPUTS
+from logreel.outputs.registry import OUTPUTS, Job
 from logreel.outputs.tables.ndjson import decoded
 from logreel.registry.registry import Lazy
 from support.builders.sample_logs import damaged, hostile, incompatible, short_flight, tiny

@@ -14,7 +14,7 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, UsageError
-from logreel.outputs.tracks.tracks import degrees, metres, xml_text
+from logreel.outputs.tracks import degrees, metres, xml_text
 from support.builders.sample_logs import short_flight
 from support.harness.cli_runner import Run
 from support.oracles.ros1 import channel, encoded, layout_of, log_of

@@ -15,11 +15,10 @@ import pytest
 import logreel
 from logreel.errors import LogError, UsageError
 from logreel.outputs.http import websocket_gate
-from logreel.outputs.http.guard import Rules
-from logreel.outputs.http.server import HEAD_BYTES
+from logreel.outputs.http.server import HEAD_BYTES, Rules
 from logreel.outputs.http.websocket_gate import ClientFrames, FrameError
+from logreel.outputs.sinks import sink
 from logreel.outputs.sinks.foxglove import Foxglove
-from logreel.outputs.sinks.registry import sink
 from support.harness.serving import TOKEN, eventually
 from support.samples.rosbag.builder import drive
 

@@ -16,9 +16,8 @@ from google.protobuf import descriptor_pb2, json_format, message_factory
 import logreel
 from logreel.lenses import ActorPose, PacketCloud, RangeScan, lenses
 from logreel.outputs.foxglove.exchange import Encoded, Encoder, encoders_for, message_for_lens
-from logreel.outputs.foxglove.schemas import MESSAGES, wellknown
-from logreel.schemas.protobuf.describe import descriptor_set
-from logreel.schemas.protobuf.types import Types
+from logreel.outputs.foxglove.messages import MESSAGES, wellknown
+from logreel.schemas.protobuf.types import Types, descriptor_set
 from support.builders.contents import SAMPLES
 
 fox = pytest.importorskip("foxglove.messages", reason="needs foxglove-sdk")

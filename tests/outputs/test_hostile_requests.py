@@ -11,8 +11,8 @@ from typing import NamedTuple
 import pytest
 
 import logreel
+from logreel.outputs.sinks import sink
 from logreel.outputs.sinks.foxglove import Foxglove
-from logreel.outputs.sinks.registry import sink
 from support.harness.serving import TOKEN, running
 from support.harness.viewing import viewing
 from support.samples.rosbag.builder import drive

@@ -17,7 +17,7 @@ import pytest
 import logreel
 from logreel.lenses.facts import Series
 from logreel.meaning.curves import spectrum
-from logreel.outputs.page.sections import ROWS
+from logreel.outputs.page.report import ROWS
 from logreel.outputs.page.track import grid_step
 from support.builders.contents import SAMPLES
 from support.harness.cli_runner import Run

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from logreel.errors import LogError, UnknownFormatError, UsageError
-from logreel.outputs.http.guard import is_origin
+from logreel.outputs.http.server import is_origin
 from logreel.outputs.serve import Service
 from support.harness.serving import TOKEN, Client, running
 from support.samples.ulog.builder import tiny

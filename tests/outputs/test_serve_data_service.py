@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 import logreel
-from logreel.outputs.serve import log_cache as contents_module
+from logreel.outputs.serve import catalogue as contents_module
 from logreel.outputs.serve import queries
 from support.harness.serving import Client, Reply, running
 from support.samples.bddf.builder import T0, Builder, comment, event, num, raw, text_message, walk

@@ -14,7 +14,7 @@ import pytest
 
 import logreel
 from logreel.errors import UsageError
-from logreel.ops.edit.planner import new_topics
+from logreel.ops.edit.recipe import new_topics
 from logreel.outputs.http import server as connection
 from logreel.outputs.http.server import CONNECTIONS
 from support.harness.serving import TOKEN, Client, received, running

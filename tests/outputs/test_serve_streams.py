@@ -18,7 +18,7 @@ import pytest
 
 from logreel.io import two_pass
 from logreel.io.append_file import Appender
-from logreel.outputs.http import answer
+from logreel.outputs.http import routes
 from logreel.outputs.slice_stream import SliceStream
 from support.harness.cli_runner import environment
 from support.harness.serving import TOKEN, Client, eventually, received, running, workers
@@ -105,7 +105,7 @@ def received_all(connection: Any) -> bytes:
 def test_a_client_that_reads_nothing_is_disconnected(
     client: Client, endless: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answer, "PATIENCE", 0.2)
+    monkeypatch.setattr(routes, "PATIENCE", 0.2)
     connection = client.raw(client.path("drive.bag", format="mcap"), buffer=1 << 16)
     assert eventually(lambda: client.log_lines)
     assert client.log_lines == ["drive.mcap: broken off: nothing was taken for 0 s"]
@@ -169,7 +169,7 @@ def test_http_1_0_responses_have_a_length(client: Client, monkeypatch: pytest.Mo
 def test_too_many_slices_at_once_give_503(
     client: Client, endless: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answer, "MOST", 2)
+    monkeypatch.setattr(routes, "MOST_STREAMS", 2)
     path = client.path("drive.bag", format="mcap")
     connections = [client.raw(path, buffer=1 << 16) for _ in range(2)]
     assert eventually(lambda: len(workers()) == 2)
@@ -213,8 +213,7 @@ def test_slices_of_a_removed_file_are_completed(
 
 
 def test_only_the_last_used_logs_stay_open(tmp_path: Path) -> None:
-    from logreel.outputs.serve.catalogue import LogCatalogue
-    from logreel.outputs.serve.log_cache import OPEN, OpenLogs
+    from logreel.outputs.serve.catalogue import OPEN, LogCatalogue, OpenLogs
     from support.samples.ulog.builder import tiny
 
     for n in range(OPEN + 3):

@@ -14,10 +14,9 @@ from google.protobuf import message_factory
 
 import logreel
 from logreel.errors import DefinitionError, LogError
-from logreel.outputs.foxglove.schemas import wellknown
-from logreel.outputs.sinks.registry import sink
-from logreel.schemas.protobuf.describe import descriptor_set
-from logreel.schemas.protobuf.types import Types
+from logreel.outputs.foxglove.messages import wellknown
+from logreel.outputs.sinks import sink
+from logreel.schemas.protobuf.types import Types, descriptor_set
 from support.harness.replaying import BASE, MS, Numbered, bag
 from support.samples.rosbag.builder import drive
 from support.samples.ulog.builder import Builder, flight

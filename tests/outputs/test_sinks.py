@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import logreel
-from logreel.outputs.sinks import registry
+from logreel.outputs import sinks
 from support.harness.replaying import BASE, MS, Numbered, bag
 from support.samples.carla.builder import eventful
 from support.samples.rosbag.builder import drive, version_2_0
@@ -123,7 +123,7 @@ def dict_of() -> dict[str, str]:
 @pytest.fixture
 def plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     points = metadata.EntryPoints(
-        metadata.EntryPoint(name, f"{__name__}:{value}", registry.GROUP)
+        metadata.EntryPoint(name, f"{__name__}:{value}", sinks.GROUP)
         for name, value in (("radio", "Radio"), ("broken", "Nothing"), ("wrong", "dict_of"))
     )
     monkeypatch.setattr(metadata, "entry_points", lambda **which: points.select(**which))
@@ -135,7 +135,7 @@ def test_sinks_of_other_packages_are_found() -> None:
     assert isinstance(made, Radio)
     assert made.told == ("localhost", 8765, True, 0.5)
     assert logreel.sink("radio", host="there", port=2).told == ("there", 2, False, 1.0)  # type: ignore[attr-defined]
-    assert registry.sink_names() == [
+    assert sinks.sink_names() == [
         "stdout",
         "null",
         "frames",

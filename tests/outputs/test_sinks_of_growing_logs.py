@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 import logreel
-from logreel.ops.replay.growing import play_growing
-from logreel.outputs.sinks.registry import sink
+from logreel.ops.replay.player import play_growing
+from logreel.outputs.sinks import sink
 from support.builders.contents import SAMPLES
 from support.harness.following import Steps, growth
 from support.harness.replaying import BASE, MS, NUMBER

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from google.protobuf import message_factory
 
-from logreel.schemas.protobuf.columns import Many, encode, same, texts
-from logreel.schemas.protobuf.describe import Enum, ProtoField, ProtoMessage, descriptor_set
-from logreel.schemas.protobuf.fill import fill
-from logreel.schemas.protobuf.types import Types
+from logreel.schemas.protobuf.encoder import Many, encode, same, texts
+from logreel.schemas.protobuf.layouts import fill
+from logreel.schemas.protobuf.types import Enum, ProtoField, ProtoMessage, Types, descriptor_set
 
 COLOUR = Enum("t.All.Colour", ("NONE", "RED", "GREEN"))
 INNER = ProtoMessage("t.All.Inner", (ProtoField("x", 1, "double"), ProtoField("words", 2, "string", True)))

@@ -13,11 +13,9 @@ from logreel.layout.arrow import decode_variable
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import MAX_LEAVES, SCALARS, FixedArray, Node, Padding, Scalar, String, Struct, Time
 from logreel.layout.nodes import Field as Member
-from logreel.schemas.protobuf.columns import encode
-from logreel.schemas.protobuf.describe import ProtoMessage, descriptor_set
+from logreel.schemas.protobuf.encoder import OPAQUE, descriptor_from_layout, encode, values
 from logreel.schemas.protobuf.fixed_encoder import FixedEncoder, FixedEncoders, fixed_encoder
-from logreel.schemas.protobuf.from_layout import OPAQUE, descriptor_from_layout, values
-from logreel.schemas.protobuf.types import Types
+from logreel.schemas.protobuf.types import ProtoMessage, Types, descriptor_set
 from support.harness.guard import guarded
 
 NUMBERS = sorted(SCALARS)

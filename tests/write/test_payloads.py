@@ -10,9 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logreel.errors import UsageError
-from logreel.write.format_writer import FormatWriter
-from logreel.write.payloads import Payloads, chained, joined, tallied
-from logreel.write.record_writer import NANOSECONDS_TWICE, RecordHeaders
+from logreel.write.format_writer import (
+    NANOSECONDS_TWICE,
+    FormatWriter,
+    Payloads,
+    RecordHeaders,
+    chained,
+    joined,
+    tallied,
+)
 from logreel.write.writer import Writer
 
 #: Buffers, and payloads in them: buffer number, start as a fraction of it, and size as a fraction of the rest.

@@ -89,7 +89,7 @@ def check(
     """
     from logreel.cli.exits import FOUND
     from logreel.ops.inspect.check import check as look
-    from logreel.ops.inspect.contract import read_contract
+    from logreel.ops.inspect.check import read_contract
 
     required = None if contract is None else read_contract(contract)
     chosen = options.members_of(selection)

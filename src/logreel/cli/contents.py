@@ -237,7 +237,7 @@ def _changes_text(changes: Sequence[Change], shift: int | None) -> str:
 def attachments(logs: inputs.Logs, folder: str | None, name: str | None, force: bool, as_json: bool) -> int:
     """List or extract the files attached to logs; of several logs, each gets a folder in DIR."""
     from logreel.errors import NotFoundError
-    from logreel.log.joined_log import inputs_of
+    from logreel.log.source_files import inputs_of
     from logreel.outputs.files import extract
 
     if folder == inputs.STDOUT or (folder is None and name is not None and not as_json):

@@ -320,7 +320,7 @@ def _convert_as_it_comes(job: _Conversion, selection: Selection) -> int:
     end is an error, as for a whole log.
     """
     from logreel.cli import following
-    from logreel.log.decrypted import decrypted_notes
+    from logreel.log.source_files import decrypted_notes
     from logreel.outputs.registry import Shape
 
     with following.ending() as event, following.opened(job.logs, event) as log:
@@ -359,9 +359,9 @@ def _write_lines(
 def _copy_log(log: Log, event: Ending, target: Output, path: str | OutputStream, force: bool) -> int:
     """Write a log: a copy of the same format while it comes, any other one when it is complete."""
     from logreel.cli import following
-    from logreel.ops.rewrite.growing import copies_bytes, copy_growing
     from logreel.ops.rewrite.target import format_to_write
     from logreel.outputs.convert import convert
+    from logreel.outputs.slice_stream import copies_bytes, copy_growing
 
     # The name of a stream is that of a file with its suffix.
     name = path if isinstance(path, str) else path.name
@@ -400,7 +400,8 @@ def _write_tables(
     """Write tables; see ``_convert_as_it_comes``."""
     from logreel.cli import following
     from logreel.log.topic_match import listed
-    from logreel.outputs.convert import channels_for, is_folder
+    from logreel.outputs.convert import is_folder
+    from logreel.outputs.registry import channels_for
     from logreel.outputs.tables.growing import convert_growing
 
     target, topics, exclude = job.rendered(), selection.topics, selection.exclude
@@ -446,7 +447,7 @@ def _pass_lines(
     """
     from logreel.cli import following
     from logreel.log.topic_match import listed
-    from logreel.outputs.convert import channels_for
+    from logreel.outputs.registry import channels_for
     from logreel.outputs.tables.ndjson import Decoder, line
 
     topics, exclude = selection.topics, selection.exclude

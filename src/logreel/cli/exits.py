@@ -17,6 +17,7 @@ from logreel.errors import (
     TopicError,
     UnknownFormatError,
     UsageError,
+    missing,
 )
 
 FAILED, USAGE, LOST, FOUND, UNKNOWN_FORMAT, INTERRUPTED = 1, 2, 3, 4, 5, 130
@@ -181,6 +182,8 @@ def sentence(error: BaseException, context: click.Context | None = None) -> str:
         case ImportError() if "failed to map segment" in str(error):
             # Of a library, by the dynamic linker.
             return "not enough memory for this"
+        case ImportError() if (absent := missing(error)) is not None:
+            return str(absent)
         case RuntimeError() if str(error) == "can't start new thread":
             return "no thread can be started: there is not enough memory, or there are too many threads"
         case _:

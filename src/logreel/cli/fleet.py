@@ -267,7 +267,7 @@ def report(dataset: str, as_json: bool) -> int:
 
 
 def _show_report(result: FleetReport) -> None:
-    from logreel.ops.inspect.lens_sections import counted
+    from logreel.ops.inspect.summary import counted
 
     draw.echo_head("hours")
     draw.table(
@@ -395,7 +395,7 @@ def dataset(
 def _show_dataset(done: DatasetWritten) -> None:
     """Print one line for each feature with its error in time, on stdout; what is left out on stderr."""
     from logreel.log.times import duration_text
-    from logreel.ops.inspect.lens_sections import counted
+    from logreel.ops.inspect.summary import counted
 
     again = f", {done.reused} as before" if done.reused else ""
     episodes = counted(len(done.episodes), "episode")

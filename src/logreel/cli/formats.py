@@ -318,7 +318,7 @@ def _play(result: Playback, name: str, settings: tuple[str, ...]) -> list[str]:
     """Play the result of a command to a sink; return what the sink skipped."""
     from logreel.cli.play import play_to_end, sink_options
     from logreel.ops.replay import Player
-    from logreel.outputs.sinks.registry import sink
+    from logreel.outputs.sinks import sink
 
     to = sink(name, **sink_options(settings))
     # The log can be a temporary file, which must not stay.

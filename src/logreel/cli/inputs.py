@@ -268,7 +268,7 @@ def note_decrypted(log: Log) -> None:
     # Text on stdout is only read.
     if params.get("out", params.get("folder")) not in (None, STDOUT):
         from logreel.cli.draw import show_notes
-        from logreel.log.decrypted import decrypted_notes
+        from logreel.log.source_files import decrypted_notes
 
         show_notes(decrypted_notes(log, params.get("decrypt", False)))
 

@@ -206,7 +206,7 @@ def play(
     Command lines of rosbag play work: --topics A B, --clock without number, /old:=/new, -s 5, -u 10, -i, -l, -k, -q.
     """
     from logreel.ops.replay import Player
-    from logreel.outputs.sinks.registry import sink
+    from logreel.outputs.sinks import sink
     from logreel.registry.open import open_many
 
     name, values = _sink_options(**to)
@@ -283,7 +283,7 @@ def _sink_options(
 
 def _note_decrypted(player: Player) -> None:
     """Show which of the logs that go to another program are encrypted."""
-    from logreel.log.decrypted import decrypted_notes
+    from logreel.log.source_files import decrypted_notes
 
     if player.sink.sends:
         draw.show_notes([text for log in player.logs for text in decrypted_notes(log)])
@@ -352,7 +352,7 @@ def _follow(logs: inputs.Logs, sink: Sink, selection: Selection, chosen: dict[st
     """Play one log while it is written; *chosen* are options of the Player."""
     from logreel.cli import following
     from logreel.errors import UsageError
-    from logreel.ops.replay.growing import play_growing
+    from logreel.ops.replay.player import play_growing
 
     for name, why in _REFUSED.items():
         if chosen[name]:

@@ -39,7 +39,7 @@ class QueryResult:
 
     def __init__(self, form: str | None, out: str | None, safe_csv: bool, force: bool, as_json: bool) -> None:
         from logreel.errors import UsageError
-        from logreel.outputs.tables.results import BINARY, form_of
+        from logreel.outputs.tables import BINARY, form_of
 
         if as_json and (form or out):
             raise UsageError("--json is a form of its own: leave out --format and -o")
@@ -68,11 +68,11 @@ class QueryResult:
         logs   what is asked: their problems stand behind the rows, and their files must not be replaced
         """
         from logreel.io.atomic_file import keep_sources
-        from logreel.log.joined_log import inputs_of
+        from logreel.log.source_files import inputs_of
         from logreel.outputs.files import new_table
+        from logreel.outputs.tables import writers
         from logreel.outputs.tables.csv import write_safe_result
-        from logreel.outputs.tables.results import FORMS as WRITERS
-        from logreel.outputs.tables.rows import plain_rows
+        from logreel.outputs.tables.ndjson import plain_rows
 
         if self._as_json:
             columns = [{"name": field.name, "type": str(field.type)} for field in schema]
@@ -85,7 +85,7 @@ class QueryResult:
         if self.form == "table":
             _print_table(schema, batches)
             return
-        write = write_safe_result if self._safe_csv else WRITERS[self.form]
+        write = write_safe_result if self._safe_csv else writers()[self.form]
         if self._out is None:
             sys.stdout.flush()
             target: Any = draw.SafeLines() if sys.stdout.isatty() else sys.stdout.buffer
@@ -165,7 +165,7 @@ def _print_table(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
     import pyarrow as pa
 
     from logreel.log.times import seconds_text, utc_text
-    from logreel.outputs.tables.rows import plain_rows
+    from logreel.outputs.tables.ndjson import plain_rows
 
     def cell(column_type: pa.DataType, value: Any) -> str:
         if value is None or isinstance(value, str):

@@ -239,7 +239,7 @@ def _opened(names: tuple[str, ...], values: dict[str, Any], stack: contextlib.Ex
     """
     from logreel.errors import UsageError
     from logreel.ops.record import live_source
-    from logreel.ops.record.sources.registry import has_option, names_source
+    from logreel.ops.record.sources import has_option, names_source
 
     def spelled(name: str) -> str:
         return name if names_source(name) else f"lines:{name}"

@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with open_log(options.file) as log:
             from logreel.cli.draw import say
-            from logreel.outputs.rerun.rrd import RerunTarget, stream
+            from logreel.outputs.rerun import RerunTarget, stream
 
             place = RerunTarget(options.application_id, options.recording_id, options.entity_path_prefix)
             for text in stream(log, place):

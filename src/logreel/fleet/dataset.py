@@ -103,11 +103,15 @@ class Manifest(Brief):
         return replace(self, row=row, places=ordered)
 
     def write(self, folder: Path) -> None:
-        """Write the manifest to *folder* in one step, replacing the one of another version of the log."""
+        """Write the manifest to *folder* in one step, replacing the one of another version of the log.
+
+        The caller syncs *folder*, once for all manifests that it writes.
+        """
         data = {"version": MANIFEST_VERSION, "row": self.row.as_dict(), "again": self.again}
         data |= {"definitions": self.definitions, "replaces": list(self.replaces)}
         data["places"] = [asdict(place) for place in self.places]
-        write_json(folder / f"{self.key}.json", data | {"parts": [asdict(part) for part in self.parts]})
+        data["parts"] = [asdict(part) for part in self.parts]
+        write_json(folder / f"{self.key}.json", data, sync_name=False)
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -162,21 +166,27 @@ def date_folder(row: CatalogueRow) -> str:
     return "date=unknown"
 
 
-def write_json(path: Path, data: Mapping[str, Any]) -> None:
-    """Write a file of JSON that appears, or replaces the old one, in one step and survives a crash."""
+def write_json(path: Path, data: Mapping[str, Any], sync: bool = True, sync_name: bool = True) -> None:
+    """Write a file of JSON that appears, or replaces the old one, in one step.
+
+    It survives a power failure; without *sync*, whoever reads it after one may find a damaged file, and without
+    *sync_name* the old one, until the folder is synced.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     text = json.dumps(data, sort_keys=True).encode() + b"\n"
     try:
         with open(temporary, "wb") as out:
             out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
+            if sync:
+                out.flush()
+                os.fsync(out.fileno())
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
-    sync_folder(path.parent)
+    if sync and sync_name:
+        sync_folder(path.parent)
 
 
 def read_json(path: Path) -> Any:

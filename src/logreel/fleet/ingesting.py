@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from logreel.errors import LogError, UnknownFormatError, UsageError
@@ -30,6 +31,7 @@ from logreel.fleet.local import LocalEngine
 from logreel.fleet.plans import PlanOptions, ReadOptions, Task
 from logreel.fleet.source_files import (
     Fingerprint,
+    content_digest,
     fingerprint,
     is_content_key,
     is_other_file,
@@ -38,7 +40,7 @@ from logreel.fleet.source_files import (
     source_paths,
 )
 from logreel.fleet.upkeep import remove_manifests, settle
-from logreel.io.atomic_file import sync_folder
+from logreel.io.atomic_file import sync_file, sync_folder
 from logreel.io.source import is_url
 from logreel.log.scan import Brief
 from logreel.ops.selection import check_keywords, keywords
@@ -167,6 +169,20 @@ class _Seen:
     is_found: bool = False
 
 
+#: Logs that are published together at most, with one wait for the disk, and the seconds for which one waits for others.
+BATCH_LOGS, BATCH_SECONDS = 32, 1.0
+
+
+@dataclass(slots=True)
+class _Complete:
+    """A log whose tasks are done, to be published: its manifest without parts, the files, and the ids of its jobs."""
+
+    path: str
+    manifest: Manifest
+    made: list[Mapping[str, Any]]
+    jobs: list[str]
+
+
 @dataclass(slots=True)
 class _Pending:
     """A log that is being written: its tasks, and the results so far by number."""
@@ -196,6 +212,11 @@ class _Run:
         self.places: dict[str, list[LogPlace]] = {}
         self.replaced: dict[str, list[str]] = {}
         self.count = 0
+        #: Logs that wait to be published, and when the first of them was complete.
+        self.complete: list[_Complete] = []
+        self.waiting_since = 0.0
+        #: Whether jobs sync their files: where they run on other machines, whose memory this one cannot sync.
+        self.sync = engine.name != "local"
         #: Whether an earlier run did not end, so that files may lie about that no manifest names.
         self.unclean = any(dataset.stage.iterdir())
         (dataset.stage / "running").touch()
@@ -309,7 +330,7 @@ class _Run:
         for path in paths:
             mark = _fingerprint(path)
             alike = () if mark is None else sizes.get(mark.size, ())
-            job = plan_job(path, mark, self.options, self.definitions, alike, self.dataset.stage)
+            job = plan_job(path, mark, self.options, self.definitions, alike, self.dataset.stage, self.sync)
             with contextlib.suppress(OSError, LogError, KeyError, TypeError):
                 result: Result = read_json(self.dataset.stage / plan_name(job))
                 if "tasks" in result or result["key"] in self.dataset.manifests:
@@ -377,7 +398,7 @@ class _Run:
             manifest = self.dataset.manifests[key]
             replaced = tuple(self.replaced.get(key, ()))
             if tuple(places) != manifest.places or replaced:
-                self._replace(dataclasses.replace(manifest.at(places), replaces=replaced))
+                self._replace([dataclasses.replace(manifest.at(places), replaces=replaced)])
 
     def _unify(self, pending: Mapping[str, _Pending]) -> list[str]:
         """Store the columns of topics that have new ones; return the topics of which older files differ."""
@@ -407,14 +428,14 @@ class _Run:
         return self.schemas.get(topic) or self.dataset.schema(topic)
 
     def _write(self, pending: Mapping[str, _Pending]) -> None:
-        """Write the logs, each as soon as its last task is done."""
+        """Write the logs, each soon after its last task is done."""
         texts = {topic: schema.text() for topic, schema in self.schemas.items()}
         stage = self.dataset.stage
 
         def jobs() -> Iterator[Job]:
             for key, log in pending.items():
                 for task in log.tasks:
-                    job = write_job(task, texts, stage, self.definitions, self.options.timestamps)
+                    job = write_job(task, texts, stage, self.definitions, self.options.timestamps, self.sync)
                     log.jobs[task.number] = job
                     if task.error:
                         row = CatalogueRow(path=task.path, status=FAILED, error=task.error)
@@ -425,22 +446,31 @@ class _Run:
                         yield job
                 self._commit(key, log, len(pending))
 
-        for job, result in self.engine.run(jobs()):
-            key = job["task"]["log"]
-            log = pending[key]
-            number = job["task"]["number"]
-            if "row" not in result:
-                row = CatalogueRow(path=job["task"]["path"], status=FAILED, error=result["error"])
-                result = {"row": row.as_dict(), "parts": [], "again": True}
-            log.results[number] = result
-            self._commit(key, log, len(pending))
+        try:
+            for job, result in self.engine.run(jobs()):
+                key = job["task"]["log"]
+                log = pending[key]
+                number = job["task"]["number"]
+                if "row" not in result:
+                    row = CatalogueRow(path=job["task"]["path"], status=FAILED, error=result["error"])
+                    result = {"row": row.as_dict(), "parts": [], "again": True}
+                log.results[number] = result
+                self._commit(key, log, len(pending))
+        finally:
+            # Also of a run that is interrupted.
+            self._publish_complete(len(pending))
 
     def _stored(self, job: Job, task: Task) -> Result | None:
         """Return the result of a task that an earlier run has finished, with all its files; else None."""
         try:
             result: Result = read_json(self.dataset.stage / f"{job['id']}.json")
             row = CatalogueRow.from_dict(result["row"])
-            is_complete = all(self._find(made, row) is not None for made in result["parts"])
+            # After a power failure a file may have its size, but not its content.
+            is_complete = all(
+                (file := self._find(made, row)) is not None
+                and content_digest(os.fspath(file)) == made["digest"]
+                for made in result["parts"]
+            )
         except (OSError, LogError, KeyError, TypeError):
             return None
         return result if is_complete and _fingerprint(task.path) == task.fingerprint else None
@@ -457,7 +487,10 @@ class _Run:
         return None
 
     def _commit(self, key: str, log: _Pending, total: int) -> None:
-        """Publish a log if all its tasks are done: first its files get their names, then the manifest names them."""
+        """Have a log published, soon, if all its tasks are done.
+
+        First the files of some logs are synced and get their names, then manifests name them.
+        """
         # An engine may ask for more jobs only after the result of the last one has come, which has published the log.
         if log.is_committed or len(log.results) < len(log.tasks):
             return
@@ -472,56 +505,85 @@ class _Run:
         if row.status == FAILED:
             # Of a log that could not be read to its end, nothing is published.
             made, row.rows = [], {}
-        parts = self._publish(made, row)
         known = self.definitions if row.lacks_definitions else ""
-        manifest = Manifest(row, tuple(parts), again, known, replaces=tuple(self.replaced.get(key, ())))
-        manifest = manifest.at(self.places[key])
-        self._replace(manifest)
-        for job in log.jobs.values():
-            (self.dataset.stage / f"{job['id']}.json").unlink(missing_ok=True)
+        manifest = Manifest(row, (), again, known, replaces=tuple(self.replaced.get(key, ())))
+        self.complete.append(
+            _Complete(path, manifest.at(self.places[key]), made, [job["id"] for job in log.jobs.values()])
+        )
         # Of thousands of logs, only those that are being written stay in memory.
         log.tasks, log.results, log.jobs = [], {}, {}
-        self.done.rows += sum(part.rows for part in parts)
-        self.done.parts += len(parts)
-        self._note_state(manifest.row)
-        self.count += 1
-        if self.progress is not None:
-            self.progress(path, self.count, total)
+        if len(self.complete) == 1:
+            self.waiting_since = monotonic()
+        if len(self.complete) >= BATCH_LOGS or monotonic() - self.waiting_since >= BATCH_SECONDS:
+            self._publish_complete(total)
 
-    def _publish(self, made: Sequence[Mapping[str, Any]], row: CatalogueRow) -> list[DatasetFile]:
-        """Move files from the stage to their places; return them as parts."""
-        parts, folders = [], set()
-        for made_file in made:
-            path = final_path(made_file, date_folder(row))
-            target = self.dataset.path / path
-            source = self._find(made_file, row)
-            if source is None:
-                raise LogError(
-                    f"a file that was just written is gone: {made_file['staged']}", path=os.fspath(target)
-                )
+    def _publish_complete(self, total: int) -> None:
+        """Publish the logs that wait; *total*: logs of the run."""
+        logs, self.complete = self.complete, []
+        parts = self._publish([(log.made, log.manifest.row) for log in logs])
+        self._replace(
+            [
+                dataclasses.replace(log.manifest, parts=tuple(own))
+                for log, own in zip(logs, parts, strict=True)
+            ]
+        )
+        for log, own in zip(logs, parts, strict=True):
+            for job in log.jobs:
+                (self.dataset.stage / f"{job}.json").unlink(missing_ok=True)
+            self.done.rows += sum(part.rows for part in own)
+            self.done.parts += len(own)
+            self._note_state(log.manifest.row)
+            self.count += 1
+            if self.progress is not None:
+                self.progress(log.path, self.count, total)
+
+    def _publish(
+        self, logs: Sequence[tuple[Sequence[Mapping[str, Any]], CatalogueRow]]
+    ) -> list[list[DatasetFile]]:
+        """Move files of logs from the stage to their places, safe on the disk; return them as parts of each log."""
+        moves: list[tuple[Path, Path]] = []
+        parts: list[list[DatasetFile]] = []
+        for made, row in logs:
+            date = date_folder(row)
+            parts.append([part_of(file, final_path(file, date)) for file in made])
+            for file, part in zip(made, parts[-1], strict=True):
+                source, target = self._find(file, row), self.dataset.path / part.path
+                if source is None:
+                    raise LogError(
+                        f"a file that was just written is gone: {file['staged']}", path=os.fspath(target)
+                    )
+                moves.append((source, target))
+        if not self.sync:
+            # The first waits for the disk, the others find that theirs is done.
+            for source, _ in moves:
+                sync_file(source)
+        folders = set[Path]()
+        for source, target in moves:
             if source != target:
                 if not target.parent.is_dir():
                     target.parent.mkdir(parents=True)
-                    folders.add(target.parent.parent)
-                    folders.add(self.dataset.path)
+                    folders.update((target.parent.parent, self.dataset.path))
                 os.replace(source, target)
             folders.add(target.parent)
-            parts.append(part_of(made_file, path))
         for folder in sorted(folders):
             sync_folder(folder)
         return parts
 
-    def _replace(self, manifest: Manifest) -> None:
-        """Write a manifest; then remove what it replaces: files that only the old one names, and other logs."""
-        old = self.dataset.manifests.get(manifest.key)
-        manifest.write(self.dataset.logs_folder)
-        kept = {part.path for part in manifest.parts}
-        for part in old.parts if old is not None else ():
-            if part.path not in kept:
-                (self.dataset.path / part.path).unlink(missing_ok=True)
-        if old is not None:
-            self.dataset.manifests[manifest.key] = manifest
-        settle(self.dataset, [manifest])
+    def _replace(self, manifests: Sequence[Manifest]) -> None:
+        """Write manifests; then remove what they replace: files that only the old ones name, and other logs."""
+        for manifest in manifests:
+            manifest.write(self.dataset.logs_folder)
+        if manifests:
+            sync_folder(self.dataset.logs_folder)
+        for manifest in manifests:
+            old = self.dataset.manifests.get(manifest.key)
+            kept = {part.path for part in manifest.parts}
+            for part in old.parts if old is not None else ():
+                if part.path not in kept:
+                    (self.dataset.path / part.path).unlink(missing_ok=True)
+            if old is not None:
+                self.dataset.manifests[manifest.key] = manifest
+        settle(self.dataset, manifests)
 
     def _conform(self, topics: Sequence[str], written: set[str]) -> None:
         """Give the files of logs that were not *written* now the columns that their topics have now."""
@@ -531,7 +593,7 @@ class _Run:
         for key, made in self.dataset.manifests.items():
             old = [p for p in made.parts if p.topic in texts and p.columns != digests[p.topic]]
             if old and key not in written:
-                jobs.append(conform_job(self.dataset.path, key, old, texts, self.dataset.stage))
+                jobs.append(conform_job(self.dataset.path, key, old, texts, self.dataset.stage, self.sync))
         for job, result in self.engine.run(jobs):
             if "parts" not in result:
                 raise LogError(
@@ -542,12 +604,12 @@ class _Run:
             fresh = dict(
                 zip(
                     (made["old"] for made in result["parts"]),
-                    self._publish(result["parts"], manifest.row),
+                    self._publish([(result["parts"], manifest.row)])[0],
                     strict=True,
                 )
             )
             self._replace(
-                dataclasses.replace(manifest, parts=tuple(fresh.get(p.path, p) for p in manifest.parts))
+                [dataclasses.replace(manifest, parts=tuple(fresh.get(p.path, p) for p in manifest.parts))]
             )
 
     def _clean(self) -> None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from logreel.fleet.dataset import DatasetFile, topic_folder, write_json
 from logreel.fleet.plans import PlanOptions, Task, tasks_of
 from logreel.fleet.source_files import Fingerprint, content_digest, error_text, log_key
 from logreel.io.arrays import alone
-from logreel.log.decrypted import FOR_BOTH, decrypted_notes, refusal
+from logreel.log.source_files import FOR_BOTH, decrypted_notes, refusal
 
 if TYPE_CHECKING:
     from logreel.fleet.topic_schema import TopicSchema
@@ -77,7 +78,7 @@ def _plan(job: Job) -> Result:
     mark = result.get("mark")
     # With the same fingerprint, another run gets the same result.
     if not result["again"] and mark is not None and mark == job["mark"]:
-        write_json(Path(job["stage"]) / plan_name(job), result)
+        write_json(Path(job["stage"]) / plan_name(job), result, sync=job["sync"])
     return result
 
 
@@ -133,19 +134,25 @@ def _tasks(job: Job) -> Result:
     return {"tasks": [Task(path, None, 0, 1, (), error=fault).as_dict()], "schemas": {}, "again": True}
 
 
-def _write(job: Job) -> Result:
-    """Write the messages of a task to files in the stage of a dataset; return its row and what they are."""
+@lru_cache(1024)
+def _schema_of(topic: str, text: str) -> TopicSchema:
+    """Return the columns that a job states as text; the jobs of a run have the same ones."""
     from logreel.fleet.topic_schema import TopicSchema
 
+    return TopicSchema.of_text(topic, text)
+
+
+def _write(job: Job) -> Result:
+    """Write the messages of a task to files in the stage of a dataset; return its row and what they are."""
     task = Task.from_dict(job["task"])
-    schemas = {topic: TopicSchema.of_text(topic, text) for topic, text in job["schemas"].items()}
+    schemas = {topic: _schema_of(topic, text) for topic, text in job["schemas"].items()}
     for attempt in range(TRIES):
         result, passing = _write_once(task, schemas, job)
         if not passing:
             break
         time.sleep(WAIT * 2**attempt)
     if result["row"]["status"] != FAILED:
-        write_json(Path(job["stage"]) / f"{job['id']}.json", result)
+        write_json(Path(job["stage"]) / f"{job['id']}.json", result, sync=job["sync"])
     return result
 
 
@@ -155,7 +162,7 @@ def _write_once(task: Task, schemas: Mapping[str, TopicSchema], job: Job) -> tup
 
     # Files that were written with other definitions have other names: until a manifest names these, it names those.
     mark = hashlib.blake2b(job["definitions"].encode(), digest_size=4).hexdigest()
-    writer = PartWriter(Path(job["stage"]), f"{task.log}-{mark}-{task.number}")
+    writer = PartWriter(Path(job["stage"]), f"{task.log}-{mark}-{task.number}", job["sync"])
     reader = TaskReader(task, None, task.number == 0, schemas, timestamps=job["timestamps"])
     try:
         for batch in reader:
@@ -173,13 +180,14 @@ def _write_once(task: Task, schemas: Mapping[str, TopicSchema], job: Job) -> tup
 
 
 class PartWriter:
-    """Writes batches to Parquet, a file for each topic in turn, each synced to disk.
+    """Writes batches to Parquet, a file for each topic in turn.
 
     name  begin of the final names of the files; until they are published they have names of their own in *stage*
+    sync  whether each file is synced to disk; else whoever publishes them does it for the files of many logs
     """
 
-    def __init__(self, stage: Path, name: str) -> None:
-        self._stage, self._name, self._token = stage, name, secrets.token_hex(6)
+    def __init__(self, stage: Path, name: str, sync: bool) -> None:
+        self._stage, self._name, self._token, self._sync = stage, name, secrets.token_hex(6), sync
         self._made: list[dict[str, Any]] = []
         self._topic: str | None = None
         self._table: Any = None
@@ -201,7 +209,7 @@ class PartWriter:
     def _start(self, topic: str, schema: Any) -> None:
         import pyarrow as pa
 
-        from logreel.outputs.tables.parquet import NestedTable
+        from logreel.outputs.tables.columnar import NestedTable
 
         number = len(self._made)
         staged = f"{self._token}-{number}.parquet"
@@ -218,8 +226,9 @@ class PartWriter:
         if self._table is None:
             return
         self._table.close()
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        if self._sync:
+            self._file.flush()
+            os.fsync(self._file.fileno())
         self._file.close()
         self._table = None
         made = self._made[-1]
@@ -256,15 +265,15 @@ def _conform(job: Job) -> Result:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from logreel.fleet.topic_schema import TopicSchema, cast_array
+    from logreel.fleet.topic_schema import cast_array
 
-    schemas = {topic: TopicSchema.of_text(topic, text).schema for topic, text in job["schemas"].items()}
+    schemas = {topic: _schema_of(topic, text).schema for topic, text in job["schemas"].items()}
     parts: list[dict[str, Any]] = []
     for old in (DatasetFile(**part) for part in job["parts"]):
         topic = old.topic.encode("utf-8", "surrogatepass")
         schema = pa.schema([f.remove_metadata() for f in schemas[old.topic]], metadata={b"topic": topic})
         stem = Path(old.path).stem.removeprefix("part-").partition("_")[0]
-        writer = PartWriter(Path(job["stage"]), f"{stem}_{schema_digest(schema)}")
+        writer = PartWriter(Path(job["stage"]), f"{stem}_{schema_digest(schema)}", job["sync"])
         try:
             with pq.ParquetFile(os.path.join(job["dataset"], old.path)) as file:
                 for batch in file.iter_batches(1 << 16, use_threads=False):
@@ -301,12 +310,14 @@ def plan_job(
     definitions: str,
     known: Sequence[str],
     stage: Path,
+    sync: bool = True,
 ) -> Job:
     """Return the job that plans the log at *path*.
 
     mark    fingerprint of the file now
     definitions  digest of the definitions that are not in logs
     known   keys of logs that need not be planned
+    sync    whether files are synced to disk by the job
     """
     own = None if mark is None else mark.as_dict()
     text = json.dumps([__version__, path, own, options.as_dict(), definitions], sort_keys=True)
@@ -318,6 +329,7 @@ def plan_job(
         "options": options.as_dict(),
         "known": list(known),
         "stage": os.fspath(stage),
+        "sync": sync,
     }
 
 
@@ -326,11 +338,19 @@ def plan_name(job: Job) -> str:
     return f"{job['id']}.plan"
 
 
-def write_job(task: Task, schemas: Mapping[str, str], stage: Path, definitions: str, timestamps: str) -> Job:
+def write_job(
+    task: Task,
+    schemas: Mapping[str, str],
+    stage: Path,
+    definitions: str,
+    timestamps: str,
+    sync: bool = True,
+) -> Job:
     """Return the job that writes a task; ``id`` is equal only for jobs with equal results.
 
     definitions  digest of the definitions that are not in logs
     timestamps   unit of the columns that are timestamps
+    sync         whether files are synced to disk by the job
     """
     own = {topic: schemas[topic] for topic in task.topics if topic in schemas}
     text = "\n".join([task.key, definitions, *(f"{topic} {text}" for topic, text in sorted(own.items()))])
@@ -343,13 +363,19 @@ def write_job(task: Task, schemas: Mapping[str, str], stage: Path, definitions: 
         "stage": os.fspath(stage),
         "definitions": definitions,
         "timestamps": timestamps,
+        "sync": sync,
     }
 
 
 def conform_job(
-    dataset: Path, log: str, parts: list[DatasetFile], schemas: Mapping[str, str], stage: Path
+    dataset: Path,
+    log: str,
+    parts: list[DatasetFile],
+    schemas: Mapping[str, str],
+    stage: Path,
+    sync: bool = True,
 ) -> Job:
-    """Return the job that writes *parts* of a log with new columns."""
+    """Return the job that writes *parts* of a log with new columns; *sync*: whether it syncs them to disk."""
     own = {part.topic: schemas[part.topic] for part in parts}
     return {
         "do": "conform",
@@ -358,6 +384,7 @@ def conform_job(
         "parts": [asdict(part) for part in parts],
         "schemas": own,
         "stage": os.fspath(stage),
+        "sync": sync,
     }
 
 

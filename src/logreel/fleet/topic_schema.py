@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,11 +18,14 @@ from logreel.fleet.source_files import LogPart, open_part
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import fixed_list_type, item_type
+from logreel.layout.projection import Projection
 from logreel.log.log import Channel, Log
-from logreel.log.tables import RowOptions, TableReader, flattened
+from logreel.log.tables import EMPTY_NODES, RowOptions, TableReader, flattened, time_label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from logreel.layout.layout import Layout
 
 #: Columns of every table, before the fields: UTC or null, ns of the log's clock, path of the log.
 TIME, TIME_NS, LOG = "time", "time_ns", "log"
@@ -78,7 +81,24 @@ def own_columns(reader: TableReader, timestamps: str = "ns") -> tuple[list[int],
     """
     import numpy as np
 
-    flat = flattened(reader.read(np.zeros(0, np.int64))).schema
+    layout, fields = reader.projection.layout, reader.projection.fields
+    if layout.measure.nodes > EMPTY_NODES or reader.ch.members:
+        return _stored_columns(reader.read(np.zeros(0, np.int64)), timestamps)
+    return _columns_of_layout(layout, fields, timestamps)
+
+
+@lru_cache(1024)
+def _columns_of_layout(
+    layout: Layout, fields: tuple[str, ...] | None, timestamps: str
+) -> tuple[list[int], list[pa.Field[Any]]]:
+    """Return ``own_columns`` of every channel with this Layout, which the logs of a fleet share."""
+    columns, label = Projection(layout, fields).arrow_fields(), time_label(layout)
+    named = [f.with_name(label) if f.name == TIME and label else f for f in columns]
+    return _stored_columns(pa.schema([HEAD[0], *named]).empty_table(), timestamps)
+
+
+def _stored_columns(rows: pa.Table, timestamps: str) -> tuple[list[int], list[pa.Field[Any]]]:
+    flat = flattened(rows).schema
     taken, places = set(RESERVED), list[int]()
     columns: list[pa.Field[Any]] = []
     # The first column is the time.

@@ -282,6 +282,7 @@ def settle(dataset: Dataset, manifests: Sequence[Manifest] | None = None) -> Non
         _remove_files(dataset, paths)
         plain = dataclasses.replace(manifest, replaces=())
         plain.write(dataset.logs_folder)
+        sync_folder(dataset.logs_folder)
         if manifest.key in dataset.manifests:
             dataset.manifests[manifest.key] = plain
 

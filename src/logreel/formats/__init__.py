@@ -4,8 +4,9 @@ A folder's ``__init__`` has the ``Format``, whose functions import the other mod
 imports a folder. The registry does: for a file that begins as ``BEGINS`` says, for any other file if no such format
 fits, and by its name.
 Rooms have the same names in all formats: ``reader``, ``framing``, ``index_builder`` and ``scan_builder`` find messages,
-``definitions`` gives their Layouts, ``verify`` checks a file; ``writer``, ``schema_maker``, ``copier`` and ``append``
-write; ``meaning``, ``charts`` and ``health`` say what a log tells of a flight, a drive or a walk.
+``definitions`` gives their Layouts, ``verify`` checks a file; ``writer`` writes, with ``schema_maker``, and ``copier``
+and ``append`` where these are long; ``meaning``, ``charts`` and ``health`` say what a log tells of a flight, a drive or
+a walk.
 """
 
 from __future__ import annotations

@@ -64,6 +64,13 @@ class Rule:
         """Return int64[n]: the numbers of messages that begin at *start* in *data*; *pick* selects stored numbers."""
         raise NotImplementedError
 
+    def value_at(self, data: Buffer, start: int, entry: int) -> int:
+        """Return the number of one message, with its entry in the block table; see ``values_at``."""
+        numbers = self.values_at(
+            data, np.array([start], np.int64), lambda stored: stored[entry : entry + 1].astype(np.int64)
+        )
+        return int(numbers[0])
+
     def sizes(self, index: IndexAccess, channel: int) -> I64:
         """Return int64[n]: the numbers of all messages of a channel as payload sizes; 0 for missing messages."""
         return self.values(index, channel)
@@ -123,6 +130,13 @@ class FieldAt(Rule):
         """Read the field in messages that begin at *start*."""
         return self.read(data, start)
 
+    def value_at(self, data: Buffer, start: int, entry: int) -> int:
+        """Read the field in the message that begins at *start*."""
+        at = start + self.offset
+        if self.width > 4 or not 0 <= at <= len(data) - self.width:
+            return super(FieldAt, self).value_at(data, start, entry)
+        return int.from_bytes(data[at : at + self.width].tobytes(), "little") * self.mul + self.add
+
     def guarantees_size(self, index: IndexAccess, channel: int, size: int) -> bool:
         """Return True: where sizes are fields, readers compare them with Layouts of fixed size."""
         return True
@@ -173,6 +187,10 @@ class StoredValues(Rule):
     def values_at(self, data: Buffer, start: I64, pick: Pick) -> I64:
         """Take the numbers that *pick* selects."""
         return pick(self.stored)
+
+    def value_at(self, data: Buffer, start: int, entry: int) -> int:
+        """Take the number of the entry."""
+        return int(self.stored[entry])
 
     def sizes(self, index: IndexAccess, channel: int) -> I64:
         """Take the numbers of a channel when its blocks are resolved; 0 for missing messages."""
@@ -234,6 +252,10 @@ class ConstantValues(Rule):
     def values_at(self, data: Buffer, start: I64, pick: Pick) -> I64:
         """Repeat the number."""
         return np.full(len(start), self.value, np.int64)
+
+    def value_at(self, data: Buffer, start: int, entry: int) -> int:
+        """Return the number."""
+        return self.value
 
     def total(self, count: int) -> int | None:
         """Return the product."""

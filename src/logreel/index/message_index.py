@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import copy
 from functools import cache, cached_property, partial
@@ -63,6 +64,24 @@ def _whole_numbers(name: str, values: ArrayLike, n: int) -> I64:
     if numbers.dtype == np.uint64 and n and int(numbers.max()) > TIME_MAX:
         raise UsageError(f"{name} has {int(numbers.max())}: at most {TIME_MAX} is possible")
     return numbers.astype(np.int64)
+
+
+class _Entries:
+    """Where messages of one channel are, prepared for single ones.
+
+    ends      per block, the row behind its last message
+    shift     per block, the number to add to a row to get its index in *entries*
+    resolved  numbers of blocks whose entries may be used
+    """
+
+    def __init__(self, table: Blocks | Separate, channel: int) -> None:
+        first, last = table.run(channel)
+        ends = np.cumsum(last - first)
+        self.table, self.entries = table, table.entries(channel)
+        self.ends, self.shift, self.base, self.chunk = (
+            np.ascontiguousarray(numbers).data for numbers in (ends, last - ends, table.base, table.chunk)
+        )
+        self.resolved: set[int] = set()
 
 
 class MessageIndex(ChannelIndex):
@@ -156,7 +175,7 @@ class MessageIndex(ChannelIndex):
     def _changed(self, members: Mapping[str, Any], stale: Iterable[str] = ()) -> Self:
         """Return this index with other *members*; *stale*: names of cached members that follow from them."""
         index = copy(self)
-        for name in ("_all", *stale):
+        for name in ("_all", "_entries", *stale):
             index.__dict__.pop(name, None)
         index.__dict__.update(members)
         return index
@@ -302,34 +321,52 @@ class MessageIndex(ChannelIndex):
     def message_at(self, channel: int, row: int) -> tuple[int, int, int, int] | None:
         """Return time, chunk, payload start and payload size of one message, without the merge of ``select_rows``.
 
-        None where only ``select_rows`` can tell, and for a missing message.
+        None where only ``select_rows`` can tell, and if there is no such message.
         """
-        from logreel.index.gather import gather_times
-
-        if (synthetic := self.synthetic(channel)) is not None:
-            return int(synthetic.time[row]), SYNTHETIC, int(synthetic.offset[row]), int(synthetic.size[row])
-        if self.reads_in_ranges:
-            return None
-        table = self.table
-        first, last = table.run(channel)
-        ends = np.cumsum(last - first)
-        block = int(ends.searchsorted(row, side="right"))
-        if self.resolves_lazily:
+        known = self._entries.get(channel)
+        if known is None or known.table is not self.table:
+            if row >= self.count(channel) or self.reads_in_ranges:
+                return None
+            if (synthetic := self.synthetic(channel)) is not None:
+                return (
+                    int(synthetic.time[row]),
+                    SYNTHETIC,
+                    int(synthetic.offset[row]),
+                    int(synthetic.size[row]),
+                )
+            known = self._entries[channel] = _Entries(self.table, channel)
+        block = bisect_right(known.ends, row)
+        if block not in known.resolved:
+            if block == len(known.ends):
+                return None
             self.resolve(np.array([block], np.int64))
-        at = int(last[block] - ends[block]) + row
-        start = int(table.base[block]) + int(table.entries(channel)[at])
-        # Those of all messages, as other ways to read gather them.
-        gather_times([(self, channel)])
-        time = self.times_of(channel, slice(row, row + 1))
+            known.resolved.add(block)
+        at = known.shift[block] + row
+        start = known.base[block] + int(known.entries[at])
         # Only formats without chunks store sizes in the data.
-        offset, size = self.rules[channel].measure(
-            self.chunks[FILE],
-            np.array([start], np.int64),
-            lambda values: values[at : at + 1].astype(np.int64),
-        )
-        if size[0] == MISSING_SIZE:
+        rules, data = self.rules[channel], self.chunks[FILE]
+        if rules.payload is None:
+            offset, size = start, rules.size.value_at(data, start, at)
+        else:
+            offset, size = (int(numbers[0]) for numbers in rules.payload(data, np.array([start], np.int64)))
+        if size == MISSING_SIZE:
             return None
-        return int(time[0]), int(table.chunk[block]), int(offset[0]), int(size[0])
+        return self._time_at(channel, row), known.chunk[block], offset, size
+
+    def _time_at(self, channel: int, row: int) -> int:
+        times = self._times.get(channel)
+        if times is None:
+            from logreel.index.gather import gather_times
+
+            # Those of all messages, as other ways to read gather them.
+            gather_times([(self, channel)])
+            times = self.times_of(channel, slice(row, row + 1))
+            return int(times[0])
+        return int(times[row])
+
+    @cached_property
+    def _entries(self) -> dict[int, _Entries]:
+        return {}
 
     @cached_property
     def _all(self) -> SelectedMessages:

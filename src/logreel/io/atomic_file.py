@@ -61,6 +61,15 @@ def exists(path: str | os.PathLike[str]) -> LogError:
     )
 
 
+def sync_file(path: Path) -> None:
+    """Write the content of a closed file to disk; raises OSError if the disk does not take it."""
+    handle = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def sync_folder(folder: Path) -> None:
     """Write the entries of *folder* to disk; raises OSError if the disk does not take them.
 

@@ -29,6 +29,37 @@ cdef enum:
     ALIGN = 7
     EXPECT = 8
 
+# Of layout_decode, see its docstring: numbers in the order of layout.nodes.SCALARS, then the other ops.
+cdef enum:
+    VALUE_BOOL = 0
+    VALUE_CHAR = 1
+    VALUE_INT8 = 2
+    VALUE_UINT8 = 3
+    VALUE_INT16 = 4
+    VALUE_UINT16 = 5
+    VALUE_INT32 = 6
+    VALUE_UINT32 = 7
+    VALUE_INT64 = 8
+    VALUE_UINT64 = 9
+    VALUE_FLOAT32 = 10
+    VALUE_FLOAT64 = 11
+    VALUE_NUMBERS = 12
+    VALUE_TIME = 13
+    VALUE_TEXT = 14
+    VALUE_STRUCT = 15
+    VALUE_ITEMS = 16
+    VALUE_REPEAT = 17
+    VALUE_STRING = 18
+    VALUE_BYTES = 19
+    VALUE_COUNTED = 20
+    VALUE_LIST = 21
+    VALUE_REST = 22
+    # From here on ops without a value.
+    VALUE_NEED = 32
+    VALUE_MOVE = 33
+    VALUE_ALIGN = 34
+    VALUE_EXPECT = 35
+
 # Of protobuf.write_columns.
 cdef enum:
     COLUMN_VARINT = 0

@@ -6,7 +6,6 @@ the buffers of its items, text and opaque bytes their offsets and then bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
-from logreel.layout.arrow_arrays import buffer_of
+from logreel.layout.arrow_arrays import buffer_of, values_of
 from logreel.layout.nodes import (
-    MAX_SIZE,
     Bytes,
     Field,
     FixedArray,
@@ -28,9 +26,20 @@ from logreel.layout.nodes import (
     Struct,
     Time,
 )
-from logreel.layout.numpy_columns import text_lengths, typed
-
-Buffers = Iterator[NDArray[Any]]
+from logreel.layout.numpy_columns import (
+    ARRAY,
+    BYTES,
+    DURATION,
+    LIST,
+    STRUCT,
+    TEXT,
+    TIME,
+    Buffers,
+    Column,
+    PlainValues,
+    cut_text,
+    typed,
+)
 
 _NUMBERS: dict[str, pa.DataType] = {
     "bool": pa.bool_(),
@@ -90,7 +99,7 @@ def build(node: Node, buffers: Buffers, length: int) -> pa.Array[Any]:
             ns = typed("duration" if signed else "time", next(buffers))
             return pa.Array.from_buffers(arrow_type(node), length, [None, buffer_of(ns)], 0)
         case FixedArray(item=Scalar(type="char"), count=n):
-            return text_array(*_cut(next(buffers).reshape(length, n)))
+            return text_array(*cut_text(next(buffers).reshape(length, n)))
         case FixedArray(item=item, count=n):
             child = build(item, buffers, length * n)
             return pa.Array.from_buffers(pa.list_(child.type, n), length, [None], 0, children=[child])
@@ -115,6 +124,86 @@ def build_fields(struct: Struct, buffers: Buffers, length: int) -> list[pa.Array
     return [build(f.node, buffers, length) for f in struct.visible()]
 
 
+def arrow_of(node: Node, column: Any) -> Any:
+    """Return a Column, or the values of PlainValues, of *node* as an Arrow array; anything else as it is."""
+    if isinstance(column, PlainValues):
+        return pa.array(column.values, arrow_type(column.node), from_pandas=False)
+    return _array_of(node, column) if isinstance(column, Column) else column
+
+
+def column_from(array: Any) -> Column:
+    """Return an Arrow array, or a ChunkedArray, as a Column; raises UsageError for types that messages do not have."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    kind, n = array.type, len(array)
+    valid = None if not array.null_count else _flags(array.is_valid())
+    if pa.types.is_struct(kind):
+        members = tuple(column_from(array.field(i)) for i in range(kind.num_fields))
+        names = tuple(field.name for field in kind)
+        units = tuple((field.metadata or {}).get(b"unit", b"").decode() for field in kind)
+        return Column(STRUCT, n, children=members, names=names, units=units, valid=valid)
+    if pa.types.is_fixed_size_list(kind):
+        items = array.values.slice(array.offset * kind.list_size, n * kind.list_size)
+        return Column(ARRAY, n, children=(column_from(items),), size=kind.list_size, valid=valid)
+    if pa.types.is_list(kind):
+        return Column(
+            LIST, n, offsets=np.asarray(array.offsets), children=(column_from(array.values),), valid=valid
+        )
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        _, offsets, data = array.buffers()
+        cuts = values_of(offsets, np.int32, n + 1, array.offset * 4) if n else np.zeros(1, np.int32)
+        return Column(
+            TEXT if pa.types.is_string(kind) else BYTES, n, values_of(data, np.uint8), cuts, valid=valid
+        )
+    if pa.types.is_boolean(kind):
+        return Column("bool", n, _flags(array), valid=valid)
+    if pa.types.is_temporal(kind):
+        times = array.cast(
+            pa.timestamp("ns") if pa.types.is_timestamp(kind) else pa.duration("ns"), safe=False
+        )
+        numbers = values_of(times.buffers()[1], np.int64, n, times.offset * 8)
+        return Column(TIME if pa.types.is_timestamp(kind) else DURATION, n, numbers, valid=valid)
+    names_by_type = {arrow: name for name, arrow in _NUMBERS.items()}
+    if kind not in names_by_type:
+        raise UsageError(f"columns of messages have no values of type {kind}")
+    dtype = np.dtype(kind.to_pandas_dtype())
+    numbers = values_of(array.buffers()[1], dtype, n, array.offset * dtype.itemsize)
+    return Column(names_by_type[kind], n, numbers, valid=valid)
+
+
+def _flags(array: pa.Array[Any]) -> NDArray[np.bool_]:
+    numbers = (array.fill_null(False) if array.null_count else array).cast(pa.uint8())
+    return values_of(numbers.buffers()[1], np.uint8, len(array), numbers.offset).view(np.bool_)
+
+
+def _array_of(node: Node, column: Column) -> pa.Array[Any]:
+    n, valid, data = column.length, column.valid, column.data
+    bits = None if valid is None else buffer_of(np.packbits(valid, bitorder="little"))
+    match node:
+        case Struct():
+            children = [_array_of(f.node, c) for f, c in zip(node.visible(), column.children, strict=True)]
+            fields = [arrow_field(f, c.type) for f, c in zip(node.visible(), children, strict=True)]
+            return pa.Array.from_buffers(pa.struct(fields), n, [bits], children=children)
+        case FixedArray(item=item, count=count) if column.type == ARRAY:
+            child = _array_of(item, column.item)
+            return pa.Array.from_buffers(pa.list_(child.type, count), n, [bits], children=[child])
+        case Sequence(item=item) if column.type == LIST:
+            child = _array_of(item, column.item)
+            return pa.Array.from_buffers(
+                pa.list_(child.type), n, [bits, buffer_of(column.ends)], children=[child]
+            )
+    if column.type == TEXT:
+        strings = text_array(column.ends, column.values)
+        return (
+            strings if bits is None else pa.Array.from_buffers(pa.string(), n, [bits, *strings.buffers()[1:]])
+        )
+    data = np.packbits(column.values, bitorder="little") if column.type == "bool" else column.values
+    buffers = [buffer_of(np.ascontiguousarray(data))]
+    if column.offsets is not None:
+        buffers.insert(0, buffer_of(column.offsets))
+    return pa.Array.from_buffers(arrow_type(node), n, [bits, *buffers])
+
+
 def list_array(offsets: NDArray[np.int32], child: pa.Array[Any]) -> pa.Array[Any]:
     """Return lists of the values of *child*, split at *offsets*."""
     kind = pa.list_(child.type)
@@ -123,16 +212,6 @@ def list_array(offsets: NDArray[np.int32], child: pa.Array[Any]) -> pa.Array[Any
 
 def _blob_array(kind: pa.DataType, offsets: NDArray[np.int32], data: NDArray[np.uint8]) -> pa.Array[Any]:
     return pa.Array.from_buffers(kind, len(offsets) - 1, [None, buffer_of(offsets), buffer_of(data)], 0)
-
-
-def _cut(chars: NDArray[np.uint8]) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-    """Return offsets and bytes of NUL-padded rows, each cut at its first NUL."""
-    lengths = text_lengths(chars)
-    ends = np.cumsum(lengths)
-    if len(ends) and ends[-1] > MAX_SIZE:
-        raise UsageError("more than 2 GiB of text in one array: read fewer rows at a time")
-    keep = np.arange(chars.shape[1]) < lengths[:, None]
-    return np.concatenate([[0], ends]).astype(np.int32), chars[keep]
 
 
 def text_array(offsets: NDArray[np.int32], data: NDArray[np.uint8]) -> pa.Array[Any]:

@@ -1,18 +1,17 @@
-"""Decoders of single messages to dicts, in plain Python, for ``msg.decode()`` and the text outputs.
+"""Decoders of single messages to dicts, for ``msg.decode()`` and the text outputs.
 
-A Layout is compiled once into small closures; every run of bytes of fixed size is one ``struct.Struct``.
+A Layout is compiled once to the ops of ``kernels.layout_decode``; adjacent members of fixed size have one check.
 """
 
 from __future__ import annotations
 
-import struct
+import sys
 from collections.abc import Callable, Iterator
-from itertools import islice
-from typing import Any, NoReturn
-
-import numpy as np
+from contextlib import contextmanager
+from typing import Any
 
 from logreel.errors import DamagedError, Problem
+from logreel.kernels import layout_decode as kernel
 from logreel.layout.nodes import (
     HIDDEN,
     MAX_LEAVES,
@@ -22,10 +21,8 @@ from logreel.layout.nodes import (
     Expect,
     Field,
     FixedArray,
-    Grid,
     Measure,
     Node,
-    Padding,
     Rest,
     Scalar,
     Sequence,
@@ -34,22 +31,17 @@ from logreel.layout.nodes import (
     Struct,
     Time,
     measure,
+    packed,
     size_of,
 )
-
-#: Read one value at a position, return it and where it ends.
-Read = Callable[[memoryview, int], tuple[Any, int]]
-#: Build one value from the scalars of its run.
-Build = Callable[[Iterator[Any]], Any]
-#: Read some members at a position into a dict, return where they end.
-Part = Callable[[memoryview, int, dict[str, Any]], int]
 
 #: Format character of ``struct`` by Scalar type.
 CODES = dict(
     zip(SCALARS, ("?", "b", "b", "B", "h", "H", "i", "I", "q", "Q", "f", "d"), strict=True),
     char="b",
 )
-_LENGTHS = {1: struct.Struct("<B"), 2: struct.Struct("<H"), 4: struct.Struct("<I")}
+#: Op code of a number by Scalar type.
+_NUMBERS = {name: code for code, name in enumerate(SCALARS)}
 
 
 def decoder(root: Struct | Sequence) -> Callable[[memoryview], dict[str, Any]]:
@@ -60,24 +52,46 @@ def decoder(root: Struct | Sequence) -> Callable[[memoryview], dict[str, Any]]:
     arrays are lists. Where a message contains many records the dict is ``{"records": [...]}``. Bytes after the
     last member are ignored. The function raises DamagedError (code ``truncated``) when a message ends early.
     """
-    read = _reader(root, {})
-    has_records = isinstance(root, Sequence)
+    writer = _OpWriter()
+    writer.node(Struct((Field("records", root),)) if isinstance(root, Sequence) else root)
+    ops = [number for op in writer.ops for number in op]
+    decode = kernel.MessageDecoder(ops, tuple(writer.objects), _refuse).decode
+    if not _has_empty_items(root, {}):
+        return decode
     check = _count_checker(root)
 
-    def decode(data: memoryview) -> dict[str, Any]:
-        if check is not None:
-            check(data)
-        value, _ = read(memoryview(data).cast("B"), 0)
-        return {"records": value} if has_records else value
+    def checked(data: memoryview) -> dict[str, Any]:
+        check(data)
+        return decode(data)
 
-    return decode
+    return checked
 
 
-def _count_checker(root: Struct | Sequence) -> Callable[[memoryview], None] | None:
-    """Return a function that rejects messages with too many items without bytes; None if *root* has no such items."""
-    if not _has_empty_items(root, {}):
-        return None
-    from logreel.kernels import layout as kernel
+def _refuse(data: memoryview, why: int, pos: int, need: int, expected: bytes) -> None:
+    """Raise the error of a message that the kernel cannot decode."""
+    view = memoryview(data).cast("B")
+    if why == kernel.TOO_MANY:
+        _raise_too_many_items(len(view))
+    if why == kernel.SHORT:
+        text = f"the message ends too early: {need} bytes expected at byte {pos} of {len(view)}"
+        raise DamagedError(Problem("truncated", pos, max(0, len(view) - pos), True, text))
+    actual = bytes(view[pos : pos + need]).hex(" ")
+    text = f"expected bytes {expected.hex(' ')}, found {actual}: an encoding that is not known"
+    raise DamagedError(Problem("payload", pos, need, True, text))
+
+
+def _raise_too_many_items(size: int) -> None:
+    from logreel.kernels.layout import SPARE
+
+    text = f"the message claims more items without bytes than its {size} bytes and {SPARE} more"
+    raise DamagedError(Problem("payload", 0, size, True, text))
+
+
+def _count_checker(root: Struct | Sequence) -> Callable[[memoryview], None]:
+    """Return a function that rejects messages with too many items without bytes."""
+    import numpy as np
+
+    from logreel.kernels import layout as counting
     from logreel.layout.program import compile_root
 
     program = compile_root(root)
@@ -86,18 +100,11 @@ def _count_checker(root: Struct | Sequence) -> Callable[[memoryview], None] | No
         source = np.frombuffer(data, np.uint8) if len(data) else np.zeros(0, np.uint8)
         stop, status = np.array([len(source)], np.int64), np.zeros(1, np.uint8)
         counts = np.zeros(len(program.columns), np.int64)
-        kernel.count(source, np.zeros(1, np.int64), stop, program.ops, counts, status)
-        if status[0] == kernel.TOO_MANY:
+        counting.count(source, np.zeros(1, np.int64), stop, program.ops, counts, status)
+        if status[0] == counting.TOO_MANY:
             _raise_too_many_items(len(source))
 
     return check
-
-
-def _raise_too_many_items(size: int) -> NoReturn:
-    from logreel.kernels.layout import SPARE
-
-    text = f"the message claims more items without bytes than its {size} bytes and {SPARE} more"
-    raise DamagedError(Problem("payload", 0, size, True, text))
 
 
 def _has_empty_items(node: Node, known: dict[int, bool]) -> bool:
@@ -115,252 +122,125 @@ def _has_empty_items(node: Node, known: dict[int, bool]) -> bool:
     return known[id(node)]
 
 
-def _raise_truncated(data: memoryview, pos: int, need: int) -> NoReturn:
-    text = f"the message ends too early: {need} bytes expected at byte {pos} of {len(data)}"
-    raise DamagedError(Problem("truncated", pos, max(0, len(data) - pos), True, text))
+class _OpWriter:
+    """Writer of the ops of a node, and of the objects that they refer to by number."""
 
+    def __init__(self) -> None:
+        self.ops: list[list[int]] = []
+        self.objects: list[Any] = []
+        self.sizes: dict[int, Measure] = {}
+        self._numbers: dict[str, int] = {}
 
-def _text(raw: bytes | memoryview) -> str:
-    return bytes(raw).decode("utf-8", "replace")
+    def _object(self, value: Any) -> int:
+        self.objects.append(value)
+        return len(self.objects) - 1
 
+    def _name(self, name: str) -> int:
+        if name not in self._numbers:
+            # Names that users write are interned, so that they are found by identity.
+            self._numbers[name] = self._object(sys.intern(name))
+        return self._numbers[name]
 
-def _padded_text(raw: bytes) -> str:
-    return _text(raw.partition(b"\0")[0])
+    def _op(self, code: int, name: int = -1, a: int = 0, b: int = 0, c: int = 0) -> None:
+        self.ops.append([code, name, a, b, c, 0])
 
+    @contextmanager
+    def _body(self, code: int, name: int, a: int, b: int = 0, c: int = 0) -> Iterator[None]:
+        """Add an op whose body is the ops that are written meanwhile."""
+        at = len(self.ops)
+        self._op(code, name, a, b, c)
+        yield
+        self.ops[at][5] = len(self.ops) - at - 1
 
-def _reader(node: Node, sizes: dict[int, Measure]) -> Read:
-    extent = measure(node, sizes)
-    # A huge array of structs would need a huge struct format; it is read item by item instead.
-    if extent.size is not None and extent.runs <= MAX_LEAVES:
-        return _read_run(*_run(node, sizes))
-    match node:
-        case Struct(fields=fields):
-            return _read_struct(_parts(fields, sizes))
-        case FixedArray(item=item, count=n):
-            return _read_repeated(_reader(item, sizes), n, measure(item, sizes).least)
-        case Sequence(item=Scalar(type=t), width=w, grid=None):
-            return _read_scalars(t, w)
-        case Sequence(item=Scalar(type="char" | "uint8"), width=w):
-            return _read_prefixed(bytes, w)
-        case Sequence(item=item, width=w, grid=None) if measure(item, sizes).size == 0:
-            return _read_empty(_reader(item, sizes), w)
-        case Sequence(item=item, width=w, grid=grid):
-            return _read_counted(_reader(item, sizes), w, measure(item, sizes).least, grid)
-        case String(width=w, grid=grid, tail=tail):
-            return _on_grid(_read_prefixed(_text if not tail else lambda raw: _text(raw[:-tail]), w), grid)
-        case Align(grid=grid):
-            return _on_grid(lambda data, pos: (None, pos), grid)
-        case Expect(data=expected):
-            return _read_expected(expected)
-        case Bytes(width=w):
-            return _read_prefixed(bytes, w)
-        case Rest(text=text):
-            convert = _text if text else bytes
-            return lambda data, pos: (convert(data[pos:]), len(data))
-        case Skip(node=inner):
-            return _reader(inner, sizes)
-        case _:
-            raise AssertionError(node)
+    def _struct(self, fields: tuple[Field, ...], name: int) -> Any:
+        names = [sys.intern(f.name) for f in fields if not isinstance(f.node, HIDDEN)]
+        return self._body(kernel.STRUCT, name, self._object(dict.fromkeys(names)))
 
+    def _is_run(self, node: Node) -> bool:
+        # A huge array of structs is checked item by item instead.
+        extent = measure(node, self.sizes)
+        return extent.size is not None and extent.runs <= MAX_LEAVES
 
-def _run(node: Node, sizes: dict[int, Measure]) -> tuple[str, Build]:
-    """Return the struct format of a node of fixed size, and the function from its numbers to its value."""
-    match node:
-        case Scalar(type=t):
-            return CODES[t], next
-        case Time(signed=signed):
-            return ("ii" if signed else "II"), lambda numbers: next(numbers) * 1_000_000_000 + next(numbers)
-        case FixedArray(item=Scalar(type="char"), count=n):
-            return f"{n}s", lambda numbers: _padded_text(next(numbers))
-        case FixedArray(item=Scalar(type=t), count=n):
-            return f"{n}{CODES[t]}", lambda numbers: list(islice(numbers, n))
-        case FixedArray(item=item, count=n):
-            form, build = _run(item, sizes)
-            return form * n, lambda numbers: [build(numbers) for _ in range(n)]
-        case Struct(fields=fields):
-            runs = [_run(f.node, sizes) for f in fields]
-            shown = [
-                (f.name, build)
-                for f, (_, build) in zip(fields, runs, strict=True)
-                if not isinstance(f.node, HIDDEN)
-            ]
-            form = "".join(form for form, _ in runs)
-            return form, lambda numbers: {name: build(numbers) for name, build in shown}
-        case _:
-            # Hidden bytes have no value.
-            return f"{measure(node, sizes).size}x", next
+    def _need(self, size: int) -> None:
+        if size:
+            self._op(kernel.NEED, a=size)
 
+    def node(self, node: Node, name: int = -1) -> None:
+        """Write the ops of a node whose bytes have not been checked."""
+        if self._is_run(node):
+            self._need(measure(node, self.sizes).size or 0)
+            self._fixed(node, name)
+            return
+        match node:
+            case Struct(fields=fields):
+                with self._struct(fields, name):
+                    self._members(fields)
+            case FixedArray(item=item, count=n):
+                with self._body(kernel.REPEAT, name, n, measure(item, self.sizes).least):
+                    self.node(item)
+            case Sequence(item=Scalar(type="char" | "uint8"), width=w):
+                self._op(kernel.BYTES, name, w)
+            case Sequence(item=Scalar(type=t), width=w, grid=None):
+                self._op(kernel.COUNTED, name, w, _NUMBERS[t], SCALARS[t][1])
+            case Sequence(item=item, width=w, grid=grid):
+                with self._body(kernel.LIST, name, w, measure(item, self.sizes).least, packed(grid)):
+                    # The bytes of items of fixed size have been checked with their count.
+                    (self._fixed if self._is_run(item) else self.node)(item)
+            case String(width=w, grid=grid, tail=tail):
+                self._op(kernel.STRING, name, w, packed(grid), tail)
+            case Bytes(width=w):
+                self._op(kernel.BYTES, name, w)
+            case Rest(text=text):
+                self._op(kernel.REST, name, text)
+            case Align(grid=grid):
+                self._op(kernel.ALIGN, a=packed(grid))
+            case Expect(data=data):
+                self._op(
+                    kernel.EXPECT,
+                    -1,
+                    len(data),
+                    int.from_bytes(data.ljust(8, b"\0"), sys.byteorder, signed=True),
+                )
+            case Skip(node=inner):
+                self.node(inner)
+            case _:
+                raise AssertionError(node)
 
-def _read_run(form: str, build: Build) -> Read:
-    compiled = struct.Struct("<" + form)
-    unpack, size = compiled.unpack_from, compiled.size
+    def _members(self, fields: tuple[Field, ...]) -> None:
+        """Write members; adjacent ones of fixed size are checked together."""
+        at = 0
+        while at < len(fields):
+            end = at
+            while end < len(fields) and self._is_run(fields[end].node):
+                end += 1
+            self._need(sum(measure(f.node, self.sizes).size or 0 for f in fields[at:end]))
+            for f in fields[at:end]:
+                self._fixed(f.node, self._shown(f))
+            if end < len(fields):
+                self.node(fields[end].node, self._shown(fields[end]))
+            at = end + 1
 
-    def read(data: memoryview, pos: int) -> tuple[Any, int]:
-        if size > len(data) - pos:
-            _raise_truncated(data, pos, size)
-        return build(iter(unpack(data, pos))), pos + size
+    def _shown(self, field: Field) -> int:
+        return -1 if isinstance(field.node, HIDDEN) else self._name(field.name)
 
-    return read
-
-
-def _parts(fields: tuple[Field, ...], sizes: dict[int, Measure]) -> list[Part]:
-    """Return parts: adjacent members of fixed size together, every other member by itself."""
-    parts: list[Part] = []
-    run: list[Field] = []
-    for f in fields:
-        extent = measure(f.node, sizes)
-        if extent.size is not None and extent.runs <= MAX_LEAVES:
-            run.append(f)
-            continue
-        if run:
-            parts.append(_run_part(run, sizes))
-            run = []
-        parts.append(_member_part(f, sizes))
-    return [*parts, _run_part(run, sizes)] if run else parts
-
-
-def _run_part(fields: list[Field], sizes: dict[int, Measure]) -> Part:
-    if not all(isinstance(f.node, Scalar | Padding) for f in fields):
-        read = _read_run(*_run(Struct(tuple(fields)), sizes))
-
-        def build_part(data: memoryview, pos: int, out: dict[str, Any]) -> int:
-            value, pos = read(data, pos)
-            out.update(value)
-            return pos
-
-        return build_part
-    names = [f.name for f in fields if isinstance(f.node, Scalar)]
-    compiled = struct.Struct("<" + "".join(_run(f.node, sizes)[0] for f in fields))
-    unpack, size = compiled.unpack_from, compiled.size
-
-    def zip_part(data: memoryview, pos: int, out: dict[str, Any]) -> int:
-        if size > len(data) - pos:
-            _raise_truncated(data, pos, size)
-        out.update(zip(names, unpack(data, pos), strict=True))
-        return pos + size
-
-    return zip_part
-
-
-def _member_part(f: Field, sizes: dict[int, Measure]) -> Part:
-    read = _reader(f.node, sizes)
-    name, hidden = f.name, isinstance(f.node, HIDDEN)
-
-    def part(data: memoryview, pos: int, out: dict[str, Any]) -> int:
-        value, pos = read(data, pos)
-        if not hidden:
-            out[name] = value
-        return pos
-
-    return part
-
-
-def _read_struct(parts: list[Part]) -> Read:
-    def read(data: memoryview, pos: int) -> tuple[Any, int]:
-        out: dict[str, Any] = {}
-        for part in parts:
-            pos = part(data, pos, out)
-        return out, pos
-
-    return read
-
-
-def _read_repeated(item: Read, count: int, least: int) -> Read:
-    def read(data: memoryview, pos: int) -> tuple[Any, int]:
-        return _items(item, data, pos, count, least)
-
-    return read
-
-
-def _items(item: Read, data: memoryview, pos: int, count: int, least: int) -> tuple[list[Any], int]:
-    # Checked before the first item, so that an absurd count costs nothing.
-    if count * least > len(data) - pos:
-        _raise_truncated(data, pos, count * least)
-    values = []
-    for _ in range(count):
-        value, pos = item(data, pos)
-        values.append(value)
-    return values, pos
-
-
-def _length(data: memoryview, pos: int, width: int) -> int:
-    if width > len(data) - pos:
-        _raise_truncated(data, pos, width)
-    count: int = _LENGTHS[width].unpack_from(data, pos)[0]
-    return count
-
-
-def _read_counted(item: Read, width: int, least: int, grid: Grid | None) -> Read:
-    def read(data: memoryview, pos: int) -> tuple[Any, int]:
-        count = _length(data, pos, width)
-        pos += width
-        if grid is not None and count:
-            pos += grid.gap(pos)
-        return _items(item, data, pos, count, least)
-
-    return read
-
-
-def _read_empty(item: Read, width: int) -> Read:
-    from logreel.kernels.layout import SPARE
-
-    def read(data: memoryview, pos: int) -> tuple[Any, int]:
-        count = _length(data, pos, width)
-        if count > len(data) + SPARE:
-            _raise_too_many_items(len(data))
-        return [item(data, pos)[0] for _ in range(count)], pos + width
-
-    return read
-
-
-def _on_grid(inner: Read, grid: Grid | None) -> Read:
-    if grid is None:
-        return inner
-
-    def read(data: memoryview, pos: int) -> tuple[Any, int]:
-        gap = grid.gap(pos)
-        if gap > len(data) - pos:
-            _raise_truncated(data, pos, gap)
-        return inner(data, pos + gap)
-
-    return read
-
-
-def _read_expected(expected: bytes) -> Read:
-    def read(data: memoryview, pos: int) -> tuple[Any, int]:
-        size = len(expected)
-        if size > len(data) - pos:
-            _raise_truncated(data, pos, size)
-        if data[pos : pos + size] != expected:
-            actual = bytes(data[pos : pos + size]).hex(" ")
-            text = f"expected bytes {expected.hex(' ')}, found {actual}: an encoding that is not known"
-            raise DamagedError(Problem("payload", pos, size, True, text))
-        return None, pos + size
-
-    return read
-
-
-def _read_prefixed(convert: Callable[[memoryview], Any], width: int) -> Read:
-    def read(data: memoryview, pos: int) -> tuple[Any, int]:
-        size = _length(data, pos, width)
-        pos += width
-        if size > len(data) - pos:
-            _raise_truncated(data, pos, size)
-        return convert(data[pos : pos + size]), pos + size
-
-    return read
-
-
-def _read_scalars(type_name: str, width: int) -> Read:
-    if type_name in ("uint8", "char"):
-        return _read_prefixed(bytes, width)
-    code, item = CODES[type_name], SCALARS[type_name][1]
-
-    def read(data: memoryview, pos: int) -> tuple[Any, int]:
-        count = _length(data, pos, width)
-        pos += width
-        if count * item > len(data) - pos:
-            _raise_truncated(data, pos, count * item)
-        return list(struct.unpack_from(f"<{count}{code}", data, pos)), pos + count * item
-
-    return read
+    def _fixed(self, node: Node, name: int = -1) -> None:
+        """Write the ops of a node of fixed size whose bytes have been checked."""
+        match node:
+            case Scalar(type=t):
+                self._op(_NUMBERS[t], name, SCALARS[t][1])
+            case Time(signed=signed):
+                self._op(kernel.TIME, name, signed)
+            case FixedArray(item=Scalar(type="char"), count=n):
+                self._op(kernel.TEXT, name, n)
+            case FixedArray(item=Scalar(type=t), count=n):
+                self._op(kernel.NUMBERS, name, _NUMBERS[t], n, SCALARS[t][1])
+            case FixedArray(item=item, count=n):
+                with self._body(kernel.ITEMS, name, n):
+                    self._fixed(item)
+            case Struct(fields=fields):
+                with self._struct(fields, name):
+                    for f in fields:
+                        self._fixed(f.node, self._shown(f))
+            case _:
+                # Hidden bytes have no value.
+                self._op(kernel.MOVE, a=measure(node, self.sizes).size or 0)

@@ -6,7 +6,8 @@ A Layout is independent of log formats and always little-endian. A fixed-size La
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -27,6 +28,9 @@ from logreel.layout.nodes import (
     record_of,
 )
 
+#: Most parts of a Layout that it keeps; most Layouts that logs share, and most nodes of one of these.
+MAX_PARTS, MAX_SHARED, MAX_SHARED_NODES = 64, 1024, 4096
+
 
 @dataclass(frozen=True, repr=False)
 class Layout:
@@ -42,6 +46,13 @@ class Layout:
     def __post_init__(self) -> None:
         if self.measure.nodes > MAX_LEAVES:
             raise DefinitionError(f"{self.name or 'layout'} has more than {MAX_LEAVES} leaves")
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.root)
 
     def __repr__(self) -> str:
         # Shared parts, written out, could be far too long.
@@ -90,10 +101,45 @@ class Layout:
 
     def project(self, fields: Iterable[str]) -> Layout:
         """Return the same Layout with only *fields* visible: paths of leaves or of whole structs, indices ignored."""
-        return Layout(project(self.root, fields), self.name)
+        names = tuple(fields)
+        part = self._parts.get(names)
+        if part is None:
+            part = Layout(project(self.root, names), self.name)
+            if len(self._parts) < MAX_PARTS:
+                self._parts[names] = part
+        return part
+
+    @cached_property
+    def _parts(self) -> dict[tuple[str, ...], Layout]:
+        """Results of ``project``, which other readers of the channel, or of the same definition, ask for again."""
+        return {}
 
     def decoder(self) -> Callable[[memoryview], dict[str, Any]]:
         """Return a function that decodes one message into a dict; see ``logreel.layout.decode.decoder``."""
         from logreel.layout.decode import decoder
 
         return decoder(self.root)
+
+
+#: Layouts that logs share, by definition; the one that was used last is at the end.
+_shared: dict[Hashable, Layout] = {}
+_lock = threading.Lock()
+
+
+def shared(definition: Hashable, make: Callable[[], Layout]) -> Layout:
+    """Return the Layout that another log of this process has of *definition*; else that of *make*.
+
+    Logs of one fleet have the same definitions, and compiling those of a small log takes as long as reading it.
+    """
+    with _lock:
+        layout = _shared.pop(definition, None)
+        if layout is not None:
+            _shared[definition] = layout
+    if layout is None:
+        layout = make()
+        if layout.measure.nodes <= MAX_SHARED_NODES:
+            with _lock:
+                _shared[definition] = layout
+                if len(_shared) > MAX_SHARED:
+                    del _shared[next(iter(_shared))]
+    return layout

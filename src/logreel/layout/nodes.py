@@ -65,6 +65,11 @@ class Grid(NamedTuple):
         return (self.origin - at) % self.step
 
 
+def packed(grid: Grid | None) -> int:
+    """Return a grid as the number that kernels use: step + 256 * origin, 0 for None."""
+    return 0 if grid is None else grid.origin << 8 | grid.step
+
+
 @dataclass(frozen=True, slots=True)
 class String:
     """A length of *width* bytes (1, 2, 4), then that many bytes of text.

@@ -1,16 +1,43 @@
-"""Typed NumPy arrays from raw column bytes."""
+"""Typed NumPy arrays from raw column bytes, and nested columns of them."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable, Iterator
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.layout.nodes import SCALARS, Leaf
+from logreel.errors import UsageError
+from logreel.io.arrays import I64
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import (
+    MAX_SIZE,
+    SCALARS,
+    Bytes,
+    Field,
+    FixedArray,
+    Leaf,
+    Node,
+    Rest,
+    Scalar,
+    Sequence,
+    String,
+    Struct,
+    Time,
+    steps_of,
+)
+from logreel.layout.program import Program, compile_layout
 
 Buffer = NDArray[np.uint8]
+#: Of columns, in the order of the tree of nodes: a number or char array has its bytes, a counted sequence its offsets
+#: and then the buffers of its items, text and opaque bytes their offsets and then bytes.
+Buffers = Iterator[NDArray[Any]]
 
 
 def numpy_column(leaf: Leaf, buffer: Buffer, rows: int) -> NDArray[Any]:
@@ -61,3 +88,535 @@ def padded_text(buffer: Buffer, count: int, width: int) -> NDArray[np.bytes_]:
     chars = buffer.reshape(count, width)
     keep = np.arange(width) < text_lengths(chars)[:, None]
     return np.where(keep, chars, np.uint8(0)).view(f"S{width}").reshape(count)
+
+
+#: Types of a Column besides those of scalars.
+TEXT, BYTES, LIST, ARRAY, STRUCT = "text", "bytes", "list", "array", "struct"
+#: Types of a Column of times: since the epoch, and of spans.
+TIME, DURATION = "time", "duration"
+_NO_ROW = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Values of one field in NumPy arrays that have the form of Arrow's, so that a table takes them without a copy.
+
+    type      ``bool`` … ``float64``, ``time`` or ``duration`` for scalars; ``text``, ``bytes``, ``list`` (of any
+              length), ``array`` (of one length) or ``struct``
+    length    number of values
+    data      values of scalars, times as int64 ns; uint8 of all text or bytes
+    offsets   int32[length + 1]: where each text, bytes or list begins, and the end
+    children  the items of all lists or arrays, or one Column for each member of a struct
+    size      items of each array
+    names     of the members of a struct, and their *units*
+    valid     bool[length], False where there is no value; None: there are all
+    """
+
+    type: str
+    length: int
+    data: NDArray[Any] | None = None
+    offsets: NDArray[Any] | None = None
+    children: tuple[Column, ...] = ()
+    size: int = 0
+    names: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+    valid: NDArray[np.bool_] | None = None
+
+    def __len__(self) -> int:
+        return self.length
+
+    @property
+    def item(self) -> Column:
+        """The items of all lists or arrays."""
+        return self.children[0]
+
+    @property
+    def values(self) -> NDArray[Any]:
+        """The values of scalars, and the bytes of text."""
+        assert self.data is not None
+        return self.data
+
+    @property
+    def ends(self) -> NDArray[Any]:
+        """The offsets of text, bytes and lists."""
+        assert self.offsets is not None
+        return self.offsets
+
+    @property
+    def is_time(self) -> bool:
+        """Whether the values are times or spans of time."""
+        return self.type in (TIME, DURATION)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values."""
+        own = [part.nbytes for part in (self.data, self.offsets, self.valid) if part is not None]
+        return sum(own) + sum(child.nbytes for child in self.children)
+
+    def is_like(self, other: Column) -> bool:
+        """Return whether the values have the type of those of *other*, with the same members."""
+        return (self.type, self.size, self.names) == (other.type, other.size, other.names) and all(
+            map(Column.is_like, self.children, other.children)
+        )
+
+    def select(self, steps: Seq[str | int]) -> Column:
+        """Return the part at *steps*; a name goes through lists, an index takes one item of each.
+
+        An item beyond the end of a shorter list is missing. Raises UsageError for an index into text or bytes.
+        """
+        if not steps:
+            return self
+        step, rest = steps[0], steps[1:]
+        if isinstance(step, int):
+            return self._item_at(step).select(rest)
+        if self.type == STRUCT:
+            return self.member(step).select(rest)
+        return replace(self, children=(self.item.select(steps),))
+
+    def member(self, name: str) -> Column:
+        """Return a member of a struct; where there is no struct, it has no value."""
+        child = self.children[self.names.index(name)]
+        return child if self.valid is None else child.masked(self.valid)
+
+    def masked(self, valid: NDArray[np.bool_]) -> Column:
+        """Return the same without the values where *valid* is False."""
+        return replace(self, valid=valid if self.valid is None else valid & self.valid)
+
+    def _item_at(self, index: int) -> Column:
+        if self.type == ARRAY:
+            item = self.item.take(np.arange(self.length, dtype=np.int64) * self.size + index)
+            return item if self.valid is None else item.masked(self.valid)
+        if self.type != LIST:
+            raise UsageError(f"there are no items to take by index in {self.type}")
+        at = self.ends[:-1].astype(np.int64) + index
+        beyond = at >= self.ends[1:]
+        return self.item.take(at, beyond if self.valid is None else beyond | ~self.valid)
+
+    def take(self, rows: I64, absent: NDArray[np.bool_] | None = None) -> Column:
+        """Return the values at *rows*; none where *absent* is True."""
+        if absent is not None:
+            rows = np.where(absent, 0, rows)
+            if not self.length and len(rows):
+                return self.nothing(len(rows))
+        valid = None if self.valid is None else self.valid[rows]
+        if absent is not None and absent.any():
+            valid = ~absent if valid is None else valid & ~absent
+        n = len(rows)
+        if self.type == STRUCT:
+            return replace(
+                self, length=n, children=tuple(child.take(rows) for child in self.children), valid=valid
+            )
+        if self.type == ARRAY:
+            at = (rows[:, None] * self.size + np.arange(self.size)).reshape(-1)
+            return replace(self, length=n, children=(self.item.take(at),), valid=valid)
+        if self.offsets is None:
+            return replace(self, length=n, data=self.values[rows], valid=valid)
+        first = self.ends[rows].astype(np.int64)
+        lengths = self.ends[rows + 1] - first if len(rows) else _NO_ROW
+        if absent is not None:
+            lengths = np.where(absent, 0, lengths)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        if offsets[-1] > MAX_SIZE:
+            raise UsageError("more than 2 GiB of items in one array: read fewer rows at a time")
+        at = np.repeat(first - offsets[:-1], lengths) + np.arange(offsets[-1])
+        offsets = offsets.astype(np.int32)
+        if self.type == LIST:
+            return replace(self, length=n, offsets=offsets, children=(self.item.take(at),), valid=valid)
+        return replace(self, length=n, offsets=offsets, data=self.values[at], valid=valid)
+
+    def slice(self, first: int, last: int) -> Column:
+        """Return the values from *first* up to *last*, without a copy."""
+        valid = None if self.valid is None else self.valid[first:last]
+        if self.type == STRUCT:
+            children = tuple(child.slice(first, last) for child in self.children)
+            return replace(self, length=last - first, children=children, valid=valid)
+        if self.type == ARRAY:
+            items = self.item.slice(first * self.size, last * self.size)
+            return replace(self, length=last - first, children=(items,), valid=valid)
+        if self.offsets is not None:
+            return replace(self, length=last - first, offsets=self.offsets[first : last + 1], valid=valid)
+        return replace(self, length=last - first, data=self.values[first:last], valid=valid)
+
+    def at(self, row: int) -> Any:
+        """Return one value: a number, str, dict or None; uint8[n] of bytes, the Column of the items of a list."""
+        if self.type in (LIST, BYTES):
+            first, last = self.ends[row : row + 2].tolist()
+            return self.item.slice(first, last) if self.type == LIST else self.values[first:last]
+        if self.type == ARRAY:
+            return self.item.slice(row * self.size, (row + 1) * self.size)
+        return self.slice(row, row + 1).to_pylist()[0]
+
+    def nothing(self, n: int) -> Column:
+        """Return a Column of the same type without any of its *n* values."""
+        there, offsets = np.zeros(n, bool), np.zeros(n + 1, np.int32)
+        if self.type == STRUCT:
+            return replace(self, length=n, children=tuple(c.nothing(n) for c in self.children), valid=there)
+        if self.type == ARRAY:
+            return replace(self, length=n, children=(self.item.nothing(n * self.size),), valid=there)
+        if self.type == LIST:
+            return replace(self, length=n, offsets=offsets, children=(self.item.nothing(0),), valid=there)
+        if self.offsets is not None:
+            return replace(self, length=n, offsets=offsets, data=self.values[:0], valid=there)
+        return replace(self, length=n, data=np.zeros(n, self.values.dtype), valid=there)
+
+    def numpy(self) -> NDArray[Any]:
+        """Return the values as users see them: numbers, times as int64 ns, bool; arrays of one length as more axes.
+
+        Missing numbers are NaN in floats and masked in other types. Text, bytes, lists and structs are objects: str,
+        bytes, arrays and dicts, None where there is no value.
+        """
+        shape: list[int] = []
+        column = self
+        while column.type == ARRAY:
+            shape.append(column.size)
+            item = column.item
+            column = item if column.valid is None else item.masked(np.repeat(column.valid, column.size))
+        values = column._flat_numpy()
+        return values.reshape(-1, *shape) if shape else values
+
+    def _flat_numpy(self) -> NDArray[Any]:
+        if self.data is None or self.offsets is not None:
+            return self._objects()
+        absent = None if self.valid is None or self.valid.all() else ~self.valid
+        if absent is None:
+            return self.data
+        if self.data.dtype.kind == "f":
+            return np.where(absent, self.data.dtype.type(np.nan), self.data)
+        return np.ma.MaskedArray(np.where(absent, self.data.dtype.type(0), self.data), mask=absent)
+
+    def _items_numpy(self) -> NDArray[Any]:
+        """Return the values as they are in an array of a list: missing integers make floats, times are dates."""
+        if self.data is None or self.offsets is not None:
+            return self._objects()
+        values = self.data
+        absent = None if self.valid is None or self.valid.all() else ~self.valid
+        if self.is_time:
+            values = values if absent is None else np.where(absent, np.iinfo(np.int64).min, values)
+            return values.view("M8[ns]" if self.type == TIME else "m8[ns]")
+        if absent is None:
+            return values
+        if values.dtype == bool:
+            flags = values.astype(object)
+            flags[absent] = None
+            return flags
+        numbers: NDArray[Any] = values if values.dtype.kind == "f" else values.astype(np.float64)
+        return np.where(absent, numbers.dtype.type(np.nan), numbers)
+
+    def _objects(self) -> NDArray[Any]:
+        out = np.empty(self.length, object)
+        out[:] = None
+        for i, value in enumerate(self._plain(arrays=True)):
+            out[i] = value
+        return out
+
+    def numbers(self) -> NDArray[np.float64] | None:
+        """Return the values of numbers, flags and times (in s) as float64, NaN where there is none; None for others."""
+        if self.data is None or self.offsets is not None:
+            return None
+        # Values of damaged messages may be signalling NaN.
+        with np.errstate(invalid="ignore"):
+            values: NDArray[np.float64] = self.data.astype(np.float64, copy=self.valid is not None)
+        if self.valid is not None:
+            values[~self.valid] = np.nan
+        return values / 1e9 if self.is_time else values
+
+    def to_pylist(self) -> list[Any]:
+        """Return plain Python values: numbers, str, bytes, lists and dicts, times as int; None where there is none."""
+        return self._plain(arrays=False)
+
+    def _plain(self, arrays: bool) -> list[Any]:
+        values: list[Any]
+        if self.type == STRUCT:
+            names = self.names
+            members = [child._plain(arrays) for child in self.children]
+            rows = zip(*members, strict=True) if members else iter([()] * self.length)
+            values = [dict(zip(names, row, strict=True)) for row in rows]
+        elif self.type in (LIST, ARRAY):
+            items = self.item._items_numpy() if arrays else self.item._plain(False)
+            ends = np.arange(self.length + 1) * self.size if self.type == ARRAY else self.ends
+            values = [items[a:b] for a, b in itertools.pairwise(ends.tolist())]
+        elif self.type in (TEXT, BYTES):
+            values = _texts(self.ends, self.values, self.type == TEXT)
+        else:
+            values = self.values.tolist()
+        if self.valid is None or self.valid.all():
+            return values
+        return [value if there else None for value, there in zip(values, self.valid.tolist(), strict=True)]
+
+    def flat(self) -> tuple[NDArray[Any], I64]:
+        """Return the innermost items of lists (of lists …), and int64[k]: the row of each; times are datetime64.
+
+        Missing numbers are NaN, also those of integers, missing times NaT.
+        """
+        column, rows = self, np.arange(self.length, dtype=np.int64)
+        while column.type in (LIST, ARRAY):
+            if column.type == ARRAY:
+                rows = np.repeat(rows, column.size)
+                column = column.item
+                continue
+            ends = column.ends
+            rows = np.repeat(rows, np.diff(ends))
+            at, column = slice(int(ends[0]), int(ends[-1])), column.item
+            if at != slice(0, column.length):
+                column = column.take(np.arange(at.start, at.stop, dtype=np.int64))
+        return column.items(), rows
+
+    def items(self) -> NDArray[Any]:
+        """Return the values of a Column without lists: as in an array of a list, but spans of time as int64 ns."""
+        values = self._items_numpy()
+        return values.view(np.int64) if self.type == DURATION and self.valid is None else values
+
+
+def _texts(offsets: NDArray[Any], data: Buffer, is_text: bool) -> list[Any]:
+    cuts = (offsets - offsets[0]).tolist()
+    whole = data[int(offsets[0]) : int(offsets[-1])].tobytes()
+    if not is_text:
+        return [whole[a:b] for a, b in itertools.pairwise(cuts)]
+    if whole.isascii():
+        text = whole.decode("ascii")
+        return [text[a:b] for a, b in itertools.pairwise(cuts)]
+    return [whole[a:b].decode("utf-8", "replace") for a, b in itertools.pairwise(cuts)]
+
+
+def cut_text(chars: Buffer) -> tuple[NDArray[np.int32], Buffer]:
+    """Return offsets and bytes of NUL-padded rows, each cut at its first NUL."""
+    lengths = text_lengths(chars)
+    ends = np.cumsum(lengths)
+    if len(ends) and ends[-1] > MAX_SIZE:
+        raise UsageError("more than 2 GiB of text in one array: read fewer rows at a time")
+    keep = np.arange(chars.shape[1]) < lengths[:, None]
+    return np.concatenate([[0], ends]).astype(np.int32), chars[keep]
+
+
+#: Names of the types of scalars that Arrow names differently.
+_ARROW_NAMES = {"char": "int8", "float32": "float", "float64": "double", TIME: "timestamp[ns]"}
+_ARROW_NAMES |= {DURATION: "duration[ns]", TEXT: "string", BYTES: "binary"}
+
+
+def type_name(column: Column) -> str:
+    """Return the type of the values of *column* as Arrow writes it."""
+    if column.type == STRUCT:
+        members = zip(column.names, map(type_name, column.children), strict=True)
+        return f"struct<{', '.join(f'{name}: {text}' for name, text in members)}>"
+    if column.type in (LIST, ARRAY):
+        item = f"list<item: {type_name(column.item)}>"
+        return item if column.type == LIST else f"fixed_size_{item}[{column.size}]"
+    return _ARROW_NAMES.get(column.type, column.type)
+
+
+def type_of(node: Node) -> str:
+    """Return the type of a Column of *node*."""
+    match node:
+        case Scalar(type=name):
+            return name
+        case Time(signed=signed):
+            return DURATION if signed else TIME
+        case FixedArray(item=Scalar(type="char")) | String() | Rest(text=True):
+            return TEXT
+        case Sequence(item=Scalar(type="char" | "uint8")) | Bytes() | Rest():
+            return BYTES
+        case FixedArray():
+            return ARRAY
+        case Sequence():
+            return LIST
+        case Struct():
+            return STRUCT
+        case _:
+            raise TypeError(f"{type(node).__name__} is never shown")
+
+
+def build(node: Node, buffers: Buffers, length: int) -> Column:
+    """Return the next *length* values of *node* from column buffers, without a copy."""
+    kind = type_of(node)
+    match node:
+        case Struct():
+            return struct([(f, build(f.node, buffers, length)) for f in node.visible()], length)
+        case FixedArray(item=item, count=count) if kind == ARRAY:
+            return Column(kind, length, children=(build(item, buffers, length * count),), size=count)
+        case FixedArray(count=count):
+            offsets, data = cut_text(next(buffers).reshape(length, count))
+            return Column(kind, length, data, offsets)
+        case Sequence(item=item) if kind == LIST:
+            offsets = next(buffers)
+            return Column(kind, length, offsets=offsets, children=(build(item, buffers, int(offsets[-1])),))
+        case Scalar() | Time():
+            return scalars(kind, next(buffers))
+        case _:
+            offsets = next(buffers)
+            return Column(kind, length, next(buffers), offsets)
+
+
+def scalars(kind: str, buffer: Buffer) -> Column:
+    """Return numbers, flags or times from their bytes."""
+    values = typed(kind, buffer)
+    return Column(kind, len(values), values)
+
+
+def struct(members: Seq[tuple[Field, Column]], length: int) -> Column:
+    """Return structs of *length* values from their members."""
+    names, units = tuple(f.name for f, _ in members), tuple(f.unit for f, _ in members)
+    return Column(STRUCT, length, children=tuple(column for _, column in members), names=names, units=units)
+
+
+def list_column(offsets: NDArray[Any], items: Column) -> Column:
+    """Return lists of *items*, cut at *offsets*."""
+    return Column(LIST, len(offsets) - 1, offsets=offsets, children=(items,))
+
+
+def concatenated(columns: Seq[Column]) -> Column:
+    """Return the values of columns of one type, one after another."""
+    if len(columns) == 1:
+        return columns[0]
+    first = columns[0]
+    n = sum(map(len, columns))
+    valid = None
+    if any(column.valid is not None for column in columns):
+        valid = np.concatenate([np.ones(len(c), bool) if c.valid is None else c.valid for c in columns])
+    if first.offsets is None:
+        data = None if first.data is None else np.concatenate([column.values for column in columns])
+        children = tuple(
+            concatenated(members) for members in zip(*(c.children for c in columns), strict=True)
+        )
+        return replace(first, length=n, data=data, children=children, valid=valid)
+    columns = [column if not column.ends[0] else column.take(np.arange(len(column))) for column in columns]
+    before = np.cumsum([0, *(int(column.ends[-1]) for column in columns)])
+    if before[-1] > MAX_SIZE:
+        raise UsageError("more than 2 GiB of items in one array: read fewer rows at a time")
+    offsets = [column.ends[1:] + shift for column, shift in zip(columns, before.tolist(), strict=False)]
+    ends = np.concatenate([[0], *offsets]).astype(np.int32)
+    if first.type == LIST:
+        return replace(
+            first, length=n, offsets=ends, children=(concatenated([c.item for c in columns]),), valid=valid
+        )
+    return replace(
+        first, length=n, offsets=ends, data=np.concatenate([c.values for c in columns]), valid=valid
+    )
+
+
+def from_values(node: Node, values: Seq[Any]) -> Column:
+    """Return plain Python values, as ``msg.decode()`` returns them, as a Column of *node*; None is no value."""
+    kind, n = type_of(node), len(values)
+    there = np.array([value is not None for value in values], bool)
+    valid = None if there.all() else there
+    match node:
+        case Struct():
+            members = [
+                (f, from_values(f.node, [None if v is None else v.get(f.name) for v in values]))
+                for f in node.visible()
+            ]
+            return replace(struct(members, n), valid=valid)
+        case FixedArray(item=item, count=count) if kind == ARRAY:
+            flat = [x for v in values for x in ([None] * count if v is None else v)]
+            if len(flat) != n * count:
+                raise ValueError(f"arrays have {count} items")
+            return Column(kind, n, children=(from_values(item, flat),), size=count, valid=valid)
+        case Scalar() | Time():
+            dtype = np.dtype(np.int64 if isinstance(node, Time) else SCALARS[kind][0])
+            filled = values if valid is None else [0 if v is None else v for v in values]
+            return Column(kind, n, np.array(filled, dtype), valid=valid)
+    items: list[Any] = [b"" if v is None else v.encode() if isinstance(v, str) else v for v in values]
+    offsets = np.concatenate([[0], np.cumsum([len(v) for v in items], dtype=np.int64)])
+    if offsets[-1] > MAX_SIZE:
+        raise UsageError("more than 2 GiB of items in one array: read fewer rows at a time")
+    offsets = offsets.astype(np.int32)
+    if isinstance(node, Sequence) and kind == LIST:
+        children = (from_values(node.item, list(itertools.chain.from_iterable(items))),)
+        return Column(kind, n, offsets=offsets, children=children, valid=valid)
+    return Column(kind, n, np.frombuffer(b"".join(items), np.uint8), offsets, valid=valid)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainValues:
+    """Values of *node* as plain Python values, None for no value; what is asked for decides what they become."""
+
+    node: Node
+    values: Seq[Any]
+
+
+def unit_at(record: Struct, steps: Seq[str | int]) -> str:
+    """Return the unit of the last member that *steps* below *record* name."""
+    node: Node = record
+    unit = ""
+    for name in steps:
+        while isinstance(node, FixedArray | Sequence):
+            node = node.item
+        if isinstance(name, str) and isinstance(node, Struct):
+            member = next(f for f in node.visible() if f.name == name)
+            node, unit = member.node, member.unit
+    return unit
+
+
+def column_of(node: Node, values: Any) -> Column:
+    """Return a Column, PlainValues, or an Arrow array (of a PayloadDecoder that makes them) of *node* as a Column."""
+    if isinstance(values, Column):
+        return values
+    if isinstance(values, PlainValues):
+        return from_values(node, values.values)
+    from logreel.layout.arrow_from_buffers import column_from
+
+    return column_from(values)
+
+
+class NumpyFields:
+    """The fields of a Layout that are read, and the Columns that they become; see ``SelectedFields``.
+
+    layout  the whole Layout
+    fields  field paths in the order of the columns; None: every visible top-level member
+
+    Raises NotFoundError (a KeyError) for an unknown path.
+    """
+
+    def __init__(self, layout: Layout, fields: Iterable[str] | None = None) -> None:
+        self.layout = layout
+        self.fields = None if fields is None else tuple(fields)
+        self.part = layout if self.fields is None else layout.project(self.fields)
+
+    @property
+    def names(self) -> Seq[str]:
+        """The names of the columns."""
+        return [f.name for f in self.part.record.visible()] if self.fields is None else self.fields
+
+    @property
+    def units(self) -> list[str]:
+        """The units of the columns, as the Layout states them."""
+        if self.fields is None:
+            return [f.unit for f in self.part.record.visible()]
+        return [unit_at(self.part.record, steps) for steps in self._steps]
+
+    @cached_property
+    def program(self) -> Program:
+        """The Program that walks one message and copies these fields."""
+        return compile_layout(self.part)
+
+    @cached_property
+    def _steps(self) -> list[tuple[str | int, ...]]:
+        return [steps_of(self.part.record, path) for path in self.fields or ()]
+
+    def build(self, buffers: Buffers, rows: int) -> list[Column]:
+        """See SelectedFields."""
+        return [build(f.node, buffers, rows) for f in self.part.record.visible()]
+
+    def select(self, columns: Seq[Any]) -> list[Column]:
+        """See SelectedFields."""
+        members = list(self.part.record.visible())
+        top = [column_of(f.node, column) for f, column in zip(members, columns, strict=True)]
+        if self.fields is None:
+            return top
+        by_name = dict(zip((f.name for f in members), top, strict=True))
+        return [by_name[str(first)].select(rest) for first, *rest in self._steps]
+
+    def lists(self, offsets: NDArray[Any], column: Column) -> Column:
+        """See SelectedFields."""
+        return list_column(offsets, column)
+
+    def take(self, column: Column, rows: I64, absent: NDArray[np.bool_]) -> Column:
+        """See SelectedFields."""
+        return column.take(rows, absent)
+
+    def joined(self, parts: Seq[Column]) -> Column:
+        """See SelectedFields."""
+        return concatenated(parts)
+
+    def empty(self) -> list[Column]:
+        """Return the columns without rows."""
+        return self.select([from_values(f.node, []) for f in self.part.record.visible()])

@@ -20,7 +20,6 @@ from logreel.layout.nodes import (
     Bytes,
     Expect,
     FixedArray,
-    Grid,
     Leaf,
     Measure,
     Node,
@@ -34,6 +33,7 @@ from logreel.layout.nodes import (
     Struct,
     leaves_of,
     measure,
+    packed,
 )
 
 NO_COLUMN = -1
@@ -141,11 +141,6 @@ def compile_root(root: Struct | Sequence) -> Program:
     )
 
 
-def _packed(grid: Grid | None) -> int:
-    """Return a grid as the number that kernels use: step + 256 * origin, 0 for None."""
-    return 0 if grid is None else grid.origin << 8 | grid.step
-
-
 class _Emitter:
     """Writer of ops; bytes of fixed size collect in a pending run until another op follows."""
 
@@ -198,12 +193,12 @@ class _Emitter:
                 self.sequence(node, scope, times, shown)
             case String(width=w, grid=grid, tail=tail):
                 if grid is not None:
-                    self.op(ALIGN, _packed(grid))
+                    self.op(ALIGN, packed(grid))
                 self.blob(w, 1, scope, times, shown, tail)
             case Bytes(width=w):
                 self.blob(w, 1, scope, times, shown)
             case Align(grid=grid):
-                self.op(ALIGN, _packed(grid))
+                self.op(ALIGN, packed(grid))
             case Expect(data=data):
                 self.op(EXPECT, len(data), int.from_bytes(data.ljust(8, b"\0"), "little", signed=True))
             case Rest():
@@ -235,7 +230,7 @@ class _Emitter:
             self.uncounted += [self.ops[-1]] if item == 0 else []
 
     def sequence(self, node: Sequence, scope: int, times: int, shown: bool) -> None:
-        item, prefix, grid = node.item, node.width, _packed(node.grid)
+        item, prefix, grid = node.item, node.width, packed(node.grid)
         size = measure(item, self.sizes).size
         if size is not None and (not shown or (size > 0 and self.is_one_run(item, size))):
             self.blob(prefix, size, scope, times, shown, grid=grid)

@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from logreel.errors import UsageError
+from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import as_fixed_list, as_list, as_struct, row_numbers
-from logreel.layout.arrow_from_buffers import arrow_field, list_array
+from logreel.layout.arrow_from_buffers import arrow_field, arrow_of, build_fields, list_array
 from logreel.layout.layout import Layout
-from logreel.layout.nodes import FixedArray, Node, Sequence, Struct, steps_of
+from logreel.layout.nodes import Sequence, steps_of
+from logreel.layout.numpy_columns import Buffers, unit_at
 from logreel.layout.program import Program, compile_layout
 
 
@@ -62,26 +65,37 @@ class Projection:
 
     def _field(self, path: str, steps: Seq[str | int]) -> pa.Field[Any]:
         record = self.part.record
-        node: Node = record
-        unit = ""
-        for name in steps:
-            while isinstance(node, FixedArray | Sequence):
-                node = node.item
-            if isinstance(name, str) and isinstance(node, Struct):
-                member = next(f for f in node.visible() if f.name == name)
-                node, unit = member.node, member.unit
         top = next(f for f in record.visible() if f.name == steps[0])
         # pyarrow imports pandas, if it is installed, to convert a Python list.
         empty = pa.nulls(0, arrow_field(top).type)
         arrow_type = arrow_select(empty, steps[1:]).type
+        unit = unit_at(record, steps)
         return pa.field(path, arrow_type, metadata={"unit": unit} if unit else None)
 
-    def select(self, arrays: Seq[Any]) -> list[Any]:
-        """Return one array per column, from one array per visible member of ``part``."""
+    def build(self, buffers: Buffers, rows: int) -> list[Any]:
+        """See SelectedFields."""
+        return build_fields(self.part.record, buffers, rows)
+
+    def select(self, columns: Seq[Any]) -> list[Any]:
+        """Return one array per column, from one array or Column per visible member of ``part``."""
+        members = list(self.part.record.visible())
+        arrays = [arrow_of(f.node, column) for f, column in zip(members, columns, strict=True)]
         if self.fields is None:
-            return list(arrays)
-        top = dict(zip((f.name for f in self.part.record.visible()), arrays, strict=True))
+            return arrays
+        top = dict(zip((f.name for f in members), arrays, strict=True))
         return [arrow_select(top[str(first)], rest) for first, *rest in self._steps]
+
+    def lists(self, offsets: NDArray[Any], column: Any) -> Any:
+        """See SelectedFields."""
+        return list_array(offsets, column)
+
+    def take(self, column: Any, rows: I64, absent: NDArray[np.bool_]) -> Any:
+        """See SelectedFields."""
+        return column.take(row_numbers(rows, absent))
+
+    def joined(self, parts: Seq[Any]) -> Any:
+        """See SelectedFields."""
+        return pa.chunked_array(list(parts))
 
 
 def arrow_select(array: pa.Array[Any], steps: Seq[str | int]) -> pa.Array[Any]:

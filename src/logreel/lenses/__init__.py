@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from logreel.lenses.base import LensFinder, Scaled, members
 from logreel.lenses.cloud import (
@@ -81,6 +82,7 @@ __all__ = [
     "Transform",
     "lens_names",
     "lenses",
+    "lenses_of",
     "text_lines",
 ]
 
@@ -144,6 +146,23 @@ def _named_lenses(ch: Channel) -> Iterator[tuple[str, Lens]]:
             continue
         if lens is not None:
             yield finder.name, lens
+
+
+_KNOWN: WeakKeyDictionary[Log, dict[str, list[Lens]]] = WeakKeyDictionary()
+
+
+def lenses_of(log: Log) -> list[tuple[Channel, list[Lens]]]:
+    """Return the channels of *log* that have messages and a lens, in file order, each with its lenses."""
+    known = _KNOWN.setdefault(log, {})
+    recognised = []
+    for topic, ch in log.channels.items():
+        if ch.reserved or not len(ch):
+            continue
+        if topic not in known:
+            known[topic] = lenses(ch)
+        if known[topic]:
+            recognised.append((ch, known[topic]))
+    return recognised
 
 
 def text_lines(log: Log) -> Iterator[TextLine]:

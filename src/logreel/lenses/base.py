@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,9 @@ from logreel.io.arrays import F64, I64
 from logreel.layout.nodes import Bytes, FixedArray, Node, Scalar, Sequence, String, Struct, Time
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
+    from logreel.layout.numpy_columns import Column
     from logreel.log.log import Channel
+    from logreel.log.tables import ChannelRows
 
 Nodes = dict[str, Node]
 
@@ -194,20 +194,19 @@ def columns(
 
     Fields inside counted arrays must all be in the same array; the others are repeated for each of its items.
     """
-    from logreel.log.tables import DENSE, table
+    from logreel.log.tables import column_rows
 
     names = paths_with(paths, stamp)
-    messages = table(ch, names, start, end, DENSE)
-    kinds = columns_by_path(names, messages)
-    lists = {path: flatten(column) for path, column in kinds.items() if _is_list(column.type)}
-    deep = next((rows for _, rows in lists.values()), None)
+    messages = column_rows(ch, names, start, end)
+    fields = columns_by_path(names, messages)
+    lists = {path: column.flat() for path, column in fields.items() if column.type in ("list", "array")}
+    deep, times = next((rows for _, rows in lists.values()), None), messages.time
+    values = {path: lists[path][0] if path in lists else column.items() for path, column in fields.items()}
     if deep is None:
         deep = np.arange(len(messages), dtype=np.int64)
-        values = {path: _plain(column) for path, column in kinds.items()}
-        times = times_of(messages)
     else:
-        values = {path: lists[path][0] if path in lists else _plain(kinds[path])[deep] for path in kinds}
-        times = times_of(messages)[deep]
+        values = {path: value if path in lists else value[deep] for path, value in values.items()}
+        times = times[deep]
     stamps = stamp.of(values) if stamp else np.zeros(len(deep), np.int64)
     return Columns(times, values, deep, stamps)
 
@@ -217,86 +216,22 @@ def paths_with(paths: Iterable[str], stamp: Stamp | None) -> list[str]:
     return list(dict.fromkeys([*paths, *(stamp.paths if stamp else ())]))
 
 
-def columns_by_path(paths: Seq[str], table: pa.Table | pa.RecordBatch) -> dict[str, Any]:
-    """Return the columns of a table read with *paths*, by path; a field ``time`` is named differently in the table."""
-    return dict(zip(paths, table.columns[1:], strict=True))
+def columns_by_path(paths: Seq[str], messages: ChannelRows) -> dict[str, Column]:
+    """Return the columns of rows that were read with *paths*, by path."""
+    return dict(zip(paths, messages.columns, strict=True))
 
 
-def stamps_of(stamp: Stamp | None, columns: Mapping[str, Any], n: int) -> I64:
-    """Return int64[n]: ns of *stamp* for each of *n* rows, from Arrow columns by path; 0 where there is no stamp."""
+def stamps_of(stamp: Stamp | None, columns: Mapping[str, Column], n: int) -> I64:
+    """Return int64[n]: ns of *stamp* for each of *n* rows, from columns by path; 0 where there is no stamp."""
     if stamp is None:
         return np.zeros(n, np.int64)
-    return stamp.of({path: flatten(columns[path])[0] for path in stamp.paths})
-
-
-def _is_list(arrow_type: pa.DataType) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_list(arrow_type) or pa.types.is_fixed_size_list(arrow_type))
-
-
-def times_of(table: pa.Table | pa.RecordBatch) -> I64:
-    """Return int64[n]: the column ``time`` in ns."""
-    from logreel.log.tables import as_numpy
-
-    column = table.column("time")
-    parts = [as_numpy(part) for part in getattr(column, "chunks", [column])]
-    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int64), *parts])
-
-
-def flatten(column: pa.ChunkedArray[Any] | pa.Array[Any]) -> tuple[NDArray[Any], I64]:
-    """Return the innermost items of a column of lists (of lists …), and int64[k]: the row of each item."""
-    import pyarrow.compute as pc
-
-    from logreel.log.tables import as_numpy
-
-    parts, owners, first = [], [], 0
-    for chunk in getattr(column, "chunks", [column]):
-        rows = np.arange(first, first + len(chunk), dtype=np.int64)
-        first += len(chunk)
-        while _is_list(chunk.type):
-            lengths = as_numpy(pc.list_value_length(chunk))
-            rows = np.repeat(rows, np.nan_to_num(lengths).astype(np.int64))
-            chunk = chunk.flatten()
-        parts.append(_values(chunk))
-        owners.append(rows)
-    if not parts:
-        return np.zeros(0), np.zeros(0, np.int64)
-    return np.concatenate(parts), np.concatenate(owners)
-
-
-def _plain(column: pa.ChunkedArray[Any] | pa.Array[Any]) -> NDArray[Any]:
-    """Return the items of a column that has no lists."""
-    parts = [_values(chunk) for chunk in getattr(column, "chunks", [column])]
-    # A copy: an array of Arrow's memory cannot be changed.
-    return np.concatenate(parts) if parts else np.zeros(0)
-
-
-def _values(array: pa.Array[Any]) -> NDArray[Any]:
-    """Return the items of an array without lists, those of Arrow's memory where that is possible."""
-    import pyarrow as pa
-
-    from logreel.log.tables import as_numpy
-
-    return _dates(array) if pa.types.is_timestamp(array.type) else as_numpy(array)
-
-
-def _dates(array: pa.Array[Any]) -> NDArray[Any]:
-    """Return datetime64[n] in the unit of *array*, NaT for nulls."""
-    import pyarrow as pa
-
-    from logreel.log.tables import as_numpy
-
-    numbers: pa.Array[Any] = array.cast(pa.int64())
-    if numbers.null_count:
-        numbers = numbers.fill_null(np.iinfo(np.int64).min)
-    return as_numpy(numbers).view(f"M8[{cast('pa.TimestampType', array.type).unit}]")
+    return stamp.of({path: columns[path].flat()[0] for path in stamp.paths})
 
 
 def rows(
     ch: Channel, paths: Seq[str], start: int | None = None, end: int | None = None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield time in ns and the fields at *paths* as Arrow scalars of each message with start <= time < end (ns).
+    """Yield time in ns and the fields at *paths* of each message with start <= time < end (ns), see ``Column.at``.
 
     In file order; a few messages are decoded at a time.
     """
@@ -307,15 +242,15 @@ def stamped_rows(
     ch: Channel, paths: Seq[str], stamp: Stamp | None, start: int | None = None, end: int | None = None
 ) -> Iterator[tuple[int, int, dict[str, Any]]]:
     """Yield the same as ``rows``, with the ns of *stamp* (0 without one) between time and fields."""
-    from logreel.log.tables import DENSE, batches
+    from logreel.log.tables import column_batches
 
     names = list(dict.fromkeys(paths))
     wanted = paths_with(names, stamp)
-    for batch in batches(ch, FEW, wanted, start, end, DENSE, FEW_BYTES):
+    for batch in column_batches(ch, FEW, wanted, start, end, FEW_BYTES):
         column = columns_by_path(wanted, batch)
         stamps = stamps_of(stamp, column, len(batch)).tolist()
-        for i, (time, own) in enumerate(zip(times_of(batch).tolist(), stamps, strict=True)):
-            yield time, own, {name: column[name][i] for name in names}
+        for i, (time, own) in enumerate(zip(batch.time.tolist(), stamps, strict=True)):
+            yield time, own, {name: column[name].at(i) for name in names}
 
 
 def grouped(keys: I64) -> tuple[I64, I64]:

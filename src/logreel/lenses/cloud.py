@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from logreel.errors import Problem
 from logreel.index.gather import payload_ranges
 from logreel.io.arrays import F64, I64
-from logreel.layout.arrow_arrays import as_fixed_list, as_list
 from logreel.layout.nodes import Field, FixedArray, Scalar, Sequence, String, Struct, Time, size_of
 from logreel.lenses import velodyne
 from logreel.lenses.base import (
@@ -27,10 +26,9 @@ from logreel.lenses.base import (
     nodes_of,
     rows,
     stamped_rows,
-    times_of,
 )
 from logreel.lenses.velodyne import PACKET, Calibration, Cloud, Packets
-from logreel.log.tables import DENSE, as_numpy, batches
+from logreel.log.tables import ColumnReader, column_batches
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel
@@ -108,23 +106,14 @@ class PackedCloud:
         """
         paths = ["height", "width", "fields", "is_bigendian", "point_step", "row_step", "data"]
         more = [self.frame] if self.frame else []
-        for time, stamp, scalars in stamped_rows(ch, [*paths, *more], self.stamp, start, end):
-            data, fields = (
-                _bytes_of(scalars.pop("data")),
-                scalars.pop("fields").values[:_MAX_FIELDS].to_pylist(),
-            )
-            value = {name: field.as_py() for name, field in scalars.items()}
-            points = _point_rows(data, value)
+        for time, stamp, value in stamped_rows(ch, [*paths, *more], self.stamp, start, end):
+            stated = value["fields"]
+            fields = stated.slice(0, min(len(stated), _MAX_FIELDS)).to_pylist()
+            points = _point_rows(value["data"], value)
             lost = value["width"] * value["height"] - len(points)
             order = ">" if value["is_bigendian"] else "<"
             frame = value[self.frame] if self.frame else ""
             yield Points(time, frame, _unpack_fields(points, fields, order), lost, stamp)
-
-
-def _bytes_of(field: Any) -> NDArray[np.uint8]:
-    if hasattr(field, "as_buffer"):
-        return np.frombuffer(field.as_buffer() or b"", np.uint8)
-    return np.asarray(field.values, np.uint8)
 
 
 def _point_rows(data: NDArray[np.uint8], value: dict[str, Any]) -> NDArray[np.uint8]:
@@ -169,13 +158,13 @@ class PlainCloud:
     def clouds(self, ch: Channel, start: int | None = None, end: int | None = None) -> Iterator[Points]:
         """Yield the points of each message with start <= time < end (ns), in file order, decoding in small batches."""
         paths = ["points", *(["channels"] if self.channels else []), *([self.frame] if self.frame else [])]
-        for time, stamp, scalars in stamped_rows(ch, paths, self.stamp, start, end):
-            points = scalars["points"].values
-            fields = {name: np.asarray(points.field(name)) for name in "xyz"}
-            for extra in scalars["channels"].as_py() if self.channels else ():
+        for time, stamp, value in stamped_rows(ch, paths, self.stamp, start, end):
+            points = value["points"]
+            fields = {name: points.member(name).items() for name in "xyz"}
+            for extra in value["channels"].to_pylist() if self.channels else ():
                 if len(extra["values"]) == len(points) and extra["name"] not in fields:
                     fields[extra["name"]] = np.asarray(extra["values"], np.float32)
-            yield Points(time, scalars[self.frame].as_py() if self.frame else "", fields, stamp=stamp)
+            yield Points(time, value[self.frame] if self.frame else "", fields, stamp=stamp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,14 +200,14 @@ class LaserScan:
         """Yield the scans of *ch* with start <= time < end (ns), in file order, as measured."""
         paths = ["angle_min", "angle_increment", "ranges"]
         more = [*(["intensities"] if self.intensities else []), *([self.frame] if self.frame else [])]
-        for time, stamp, scalars in stamped_rows(ch, [*paths, *more], self.stamp, start, end):
-            strength = scalars["intensities"].values if self.intensities else ()
+        for time, stamp, value in stamped_rows(ch, [*paths, *more], self.stamp, start, end):
+            strength = value["intensities"].items() if self.intensities else ()
             yield Sector(
                 time,
-                scalars[self.frame].as_py() if self.frame else "",
-                scalars["angle_min"].as_py(),
-                scalars["angle_increment"].as_py(),
-                np.asarray(scalars["ranges"].values, np.float64),
+                value[self.frame] if self.frame else "",
+                value["angle_min"],
+                value["angle_increment"],
+                np.asarray(value["ranges"].items(), np.float64),
                 np.asarray(strength, np.float64),
                 stamp,
             )
@@ -230,12 +219,12 @@ class LaserScan:
         """
         paths = ["angle_min", "angle_increment", "range_min", "range_max", "ranges"]
         more = [*(["intensities"] if self.intensities else []), *([self.frame] if self.frame else [])]
-        for time, scalars in rows(ch, [*paths, *more], start, end):
-            sector = (scalars[name].as_py() for name in paths[:4])
-            fields, seen = _echoes(np.asarray(scalars["ranges"].values), *sector)
-            if self.intensities and len(strength := np.asarray(scalars["intensities"].values)) == len(seen):
+        for time, value in rows(ch, [*paths, *more], start, end):
+            sector = (value[name] for name in paths[:4])
+            fields, seen = _echoes(value["ranges"].items(), *sector)
+            if self.intensities and len(strength := value["intensities"].items()) == len(seen):
                 fields["intensity"] = strength[seen]
-            yield Points(time, scalars[self.frame].as_py() if self.frame else "", fields)
+            yield Points(time, value[self.frame] if self.frame else "", fields)
 
 
 def _echoes(
@@ -363,8 +352,8 @@ class RangeScan:
         Scans of unknown models are left out. A scan with an unusual number of ranges is assumed to be centred straight
         ahead. Both are noted as Problems with code ``scan``.
         """
-        for time, scalars in rows(ch, [self.model, self.ranges], start, end):
-            model, ranges = scalars[self.model].as_py(), np.asarray(scalars[self.ranges].values, np.uint32)
+        for time, value in rows(ch, [self.model, self.ranges], start, end):
+            model, ranges = value[self.model], np.asarray(value[self.ranges].items(), np.uint32)
             scanner = SCANNERS.get(model)
             if scanner is None:
                 _note(ch, f"scanner {model[:60]!r} is not known: its angles are unknown")
@@ -472,22 +461,22 @@ class PacketCloud:
     def _from_field(self, ch: Channel, start: int | None, end: int | None) -> Iterator[Packets]:
         """Yield packets that are a field of the items of a counted array."""
         paths = [str(self.data), *([self.stamp] if self.stamp else [])]
-        for batch in batches(ch, _batch_size(ch), paths, start, end, DENSE):
-            column = batch.column(1)
-            counts = np.asarray(as_list(column).value_lengths(), np.int64)
-            flat = as_fixed_list(as_list(column).flatten()).flatten()
-            data = as_numpy(flat)
-            time = np.repeat(times_of(batch), counts)
+        for batch in column_batches(ch, _batch_size(ch), paths, start, end):
+            column = batch.columns[0]
+            counts = np.diff(column.ends)
+            data, _ = column.flat()
+            time = np.repeat(batch.time, counts)
             logged, own = time, np.zeros(len(time), np.int64)
             if self.stamp:
-                own = as_numpy(as_list(batch.column(2)).flatten())
+                stamps, _ = batch.columns[1].flat()
+                own = stamps.view(np.int64) if stamps.dtype.kind in "mM" else stamps
                 time = np.where(own != 0, own, time)
             if len(time):
                 yield Packets(data, np.arange(len(time), dtype=np.int64) * PACKET, time, logged, own)
 
     def _frame(self, ch: Channel) -> str:
-        batch = next(ch.batches(1, [str(self.frame)]), None)
-        return str(batch.column(1)[0].as_py()) if batch is not None and len(batch) else ""
+        messages = ColumnReader(ch, [str(self.frame)]).read(slice(0, min(1, len(ch))))
+        return str(messages.columns[0].at(0)) if len(messages) else ""
 
 
 def _from_payloads(ch: Channel, start: int | None, end: int | None) -> Iterator[Packets]:

@@ -137,11 +137,10 @@ class Image:
         """
         names = (self.data, self.format, self.encoding, self.width, self.height, self.big_endian)
         paths = [name for name in names if name]
-        for time, stamp, scalars in stamped_rows(ch, paths, self.stamp, start, end):
-            value = {name: field.as_py() for name, field in scalars.items() if name != self.data}
+        for time, stamp, value in stamped_rows(ch, paths, self.stamp, start, end):
             picture = Picture(
                 time,
-                _bytes(scalars[self.data]),
+                value[self.data].data,
                 value[self.format] if self.format else self.codec,
                 value[self.encoding] if self.encoding else None,
                 value[self.width] if self.width else 0,
@@ -160,13 +159,6 @@ def _as_jpeg(ch: Channel, picture: Picture) -> Picture:
         text = f"{ch.topic}: a picture that should have {picture.width} × {picture.height} pixels has {have}"
         ch.log.note(Problem("picture", 0, 0, False, text))
     return picture if size is None else replace(picture, format="jpeg")
-
-
-def _bytes(field: Any) -> memoryview:
-    """Return the bytes of an Arrow scalar, binary or a list of uint8, without a copy where possible."""
-    if hasattr(field, "as_buffer"):
-        return memoryview(field.as_buffer() or b"").cast("B")
-    return np.ascontiguousarray(field.values, np.uint8).data
 
 
 def find_image(nodes: Nodes) -> Image | None:

@@ -19,8 +19,8 @@ from logreel.lenses.base import (
     Stamp,
     axes,
     columns,
+    columns_by_path,
     find_stamp,
-    flatten,
     is_float,
     is_floats,
     is_integer,
@@ -28,7 +28,6 @@ from logreel.lenses.base import (
     is_vector,
     members,
     nodes_of,
-    times_of,
 )
 from logreel.lenses.rotation import rotated
 from logreel.log.scan import units_of
@@ -258,15 +257,17 @@ class Joints:
 
     def series(self, ch: Channel) -> dict[str, Joint]:
         """Return the states of each joint by name, in the order of first occurrence."""
-        from logreel.log.tables import DENSE, table
+        from logreel.log.tables import column_rows
 
-        messages = table(ch, [self.name, self.position, self.velocity, self.effort], None, None, DENSE)
-        names, rows = flatten(messages[self.name])
+        paths = list(dict.fromkeys([self.name, self.position, self.velocity, self.effort]))
+        messages = column_rows(ch, paths)
+        column = columns_by_path(paths, messages)
+        names, rows = column[self.name].flat()
         begin = np.searchsorted(rows, np.arange(len(messages) + 1))
         place = np.arange(len(rows)) - begin[rows]
-        time = times_of(messages)[rows]
+        time = messages.time[rows]
         values = [
-            _values_by_name(*flatten(messages[f]), rows, place)
+            _values_by_name(*column[f].flat(), rows, place)
             for f in (self.position, self.velocity, self.effort)
         ]
         known, code = np.unique(names.astype(str), return_inverse=True)

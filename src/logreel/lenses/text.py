@@ -19,7 +19,6 @@ from logreel.lenses.base import (
     members,
     paths_with,
     stamps_of,
-    times_of,
 )
 from logreel.log.scan import TextLine
 
@@ -83,16 +82,16 @@ class Text:
         self, ch: Channel, start: int | None = None, end: int | None = None
     ) -> tuple[list[TextLine], I64]:
         """Return the same as ``lines``, and the stamp of each line, int64[n] ns, 0 if unknown."""
-        from logreel.log.tables import DENSE, table
+        from logreel.log.tables import column_rows
 
         names = paths_with([name for name in (self.text, self.level, self.source) if name], self.stamp)
-        messages = table(ch, names, start, end, DENSE)
+        messages = column_rows(ch, names, start, end)
         column = columns_by_path(names, messages)
         none = [None] * len(messages)
         convert: Callable[[int], int | None] = dict(self.levels).get if self.levels else lambda level: level
         level = map(convert, column[self.level].to_pylist()) if self.level else none
         source = column[self.source].to_pylist() if self.source else [""] * len(messages)
-        lines = list(map(TextLine, times_of(messages).tolist(), level, column[self.text].to_pylist(), source))
+        lines = list(map(TextLine, messages.time.tolist(), level, column[self.text].to_pylist(), source))
         return lines, stamps_of(self.stamp, column, len(lines))
 
 

@@ -263,17 +263,6 @@ def name_of(parts: Sequence[Log]) -> str:
     return parts[0].name if len(parts) == 1 else f"{parts[0].name} … {parts[-1].name} ({len(parts)} files)"
 
 
-def names_of(log: Log) -> list[str]:
-    """Return the names of the files of a log."""
-    return [part.name for part in log.parts]
-
-
-def inputs_of(log: Log) -> list[str]:
-    """Return the names of all files that a log stands for, which no output may replace: also of copies left out."""
-    sources = [(part.name, part.source) for part in log.parts]
-    return [name for own, source in sources for name in (own, source.name, *source.copies)]
-
-
 def in_part(problem: Problem, name: str) -> Problem:
     """Return a Problem of one of several files, with its name."""
     return problem if problem.file else replace(problem, text=f"{name}: {problem.text}", file=name)

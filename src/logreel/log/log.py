@@ -233,6 +233,8 @@ class Channel:
         NumPy masked arrays. Raises NotFoundError (a KeyError) for an unknown field, IndexError for a message after
         the last one, UsageError for any other key.
         """
+        if type(key) is int and key >= 0 and (message := self._message_at(key)) is not None:
+            return message
         if isinstance(key, str):
             from logreel.log.tables import field_values
 
@@ -243,11 +245,16 @@ class Channel:
             return self.to_arrow(key)
         if not isinstance(key, (int, np.integer)) or isinstance(key, bool):
             raise UsageError(f"a channel has fields, messages and slices of these, not {key!r}")
-        row = int(key) + len(self) if key < 0 else int(key)
-        if not 0 <= row < len(self):
-            raise IndexError(f"{self.topic} has {len(self)} messages, so there is none at {key}")
+        count = len(self)
+        row = int(key) + count if key < 0 else int(key)
+        if not 0 <= row < count:
+            raise IndexError(f"{self.topic} has {count} messages, so there is none at {key}")
+        return self._message_at(row) or self._messages_at(np.array([row], np.int64))[0]
+
+    def _message_at(self, row: int) -> Message | None:
+        """Return one message; None if there is none, and where only ``_messages_at`` can tell."""
         values = message_at(self.log.index, self.number, self, row)
-        return self._messages_at(np.array([row], np.int64))[0] if values is None else Message(*values)
+        return None if values is None else tuple.__new__(Message, values)
 
     def _messages_at(self, rows: I64) -> list[Message]:
         """Return the messages with these row numbers, which ascend or descend."""
@@ -760,7 +767,8 @@ class Log(GrowingLog, Mapping[str, Channel]):
         self, channels: Mapping[int, Channel], selections: Iterator[SelectedMessages]
     ) -> Iterator[Message]:
         """Yield the messages of selections of the index; *channels*: by number."""
-        return map(Message._make, rows_of(self.index, channels, selections))
+        # Without a call of Python code for each message, as ``Message._make`` is.
+        return map(partial(tuple.__new__, Message), rows_of(self.index, channels, selections))
 
     def check_unchanged(self) -> None:
         """Raise FileChangedError if a file of the log was truncated or overwritten since it was opened.

@@ -214,7 +214,7 @@ class PayloadDecoder(Protocol):
     """Decodes the payloads of one channel instead of the Layout kernel; the Layout then describes only the result."""
 
     def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
-        """Decode messages into Arrow arrays, one per visible member of *layout*; flat where messages hold many records.
+        """Decode messages into columns, one per visible member of *layout*; flat where messages hold many records.
 
         layout  the Layout of the channel, or a part of it
         rows    int64[n]: row numbers in the channel of the messages of *piece*
@@ -282,17 +282,10 @@ def decoded(layout: Layout, rows: list[dict[str, Any]], bad: list[tuple[int, str
     bad   (row, reason) of each of the others
     n     number of all messages
     """
-    import pyarrow as pa
-
     from logreel.layout.arrow import Decoded
-    from logreel.layout.arrow_from_buffers import arrow_field
+    from logreel.layout.numpy_columns import PlainValues
 
-    arrays = []
-    for f in layout.record.visible():
-        arrow_type = arrow_field(f).type
-        values = pa.array([row[f.name] for row in rows], arrow_type, from_pandas=False)
-        # A projection may want only a part of a struct.
-        arrays.append(values)
+    arrays = [PlainValues(f.node, [row[f.name] for row in rows]) for f in layout.record.visible()]
     kept = np.setdiff1d(np.arange(n), [i for i, _ in bad]) if bad else None
     return Decoded(arrays, kept, bad, np.zeros(0, np.int64), None)
 
@@ -581,6 +574,54 @@ ENOUGH = 1 << 20
 
 class UndecidedError(Exception):
     """What the bytes at the end mean depends on bytes that are not there yet; only raised inside of readers."""
+
+
+class IncompleteError(Exception):
+    """The record at the end is not complete yet; only raised inside of readers.
+
+    most  bytes from its begin after which its stated size is not believed any more
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+
+class IncrementalReader:
+    """What readers of one file from its front have in common; they keep their state at the last complete record.
+
+    pos  offset after the last record that was read
+    """
+
+    pos = 0
+    #: Whether nothing follows the bytes that there are.
+    _is_final = False
+
+    def feed(self, source: Source) -> bool:
+        """Read the complete records that *source*, which begins with the bytes so far, has after ``pos``.
+
+        Returns False, with ``pos`` before them, if bytes follow that only later ones can explain.
+        """
+        self._extend(source)
+        try:
+            self._read()
+        except IncompleteError as error:
+            return source.size - self.pos < error.most
+        except UndecidedError:
+            return False
+        return True
+
+    def _finish(self) -> None:
+        """Read the rest as the end of the file."""
+        self._is_final = True
+        self._read()
+
+    def _extend(self, source: Source) -> None:
+        """Take *source* for the file."""
+        raise NotImplementedError
+
+    def _read(self) -> None:
+        """Read from ``pos`` on; unless this is final, raise IncompleteError or UndecidedError where it cannot go on."""
+        raise NotImplementedError
 
 
 class Growing(Protocol):

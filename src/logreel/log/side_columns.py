@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from logreel.index.gather import PayloadRange
 from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64, repeated
-from logreel.layout.arrow_arrays import buffer_of
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Struct
 from logreel.layout.nodes import Sequence as Records
@@ -39,8 +38,9 @@ class LayoutDecoder:
     def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
         """See PayloadDecoder."""
         from logreel.layout.arrow import decode_variable
+        from logreel.layout.numpy_columns import NumpyFields
 
-        return decode_variable(layout, piece.data, piece.offset, piece.offset + piece.size)
+        return decode_variable(NumpyFields(layout), piece.data, piece.offset, piece.offset + piece.size)
 
     def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
         """See PayloadDecoder."""
@@ -94,9 +94,8 @@ class SideColumnsDecoder:
     def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
         """See PayloadDecoder."""
         import numpy as np
-        import pyarrow as pa
 
-        from logreel.layout.arrow_from_buffers import arrow_type
+        from logreel.layout.numpy_columns import Column, type_of
 
         fields = layout.record.fields
         k = len(self._names)
@@ -110,9 +109,7 @@ class SideColumnsDecoder:
         arrays = []
         for i in wanted:
             numbers = values[i] if got.records is None else repeated(values[i], got.records)
-            # pyarrow imports pandas, if it is installed, to convert NumPy arrays by itself.
-            buffer = buffer_of(np.ascontiguousarray(numbers))
-            arrays.append(pa.Array.from_buffers(arrow_type(fields[i].node), len(numbers), [None, buffer], 0))
+            arrays.append(Column(type_of(fields[i].node), len(numbers), np.ascontiguousarray(numbers)))
         return replace(got, arrays=[*arrays, *got.arrays])
 
     def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:

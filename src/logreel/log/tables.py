@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import DefinitionError, NotFoundError, Problem, UsageError
+from logreel.errors import DefinitionError, NotFoundError, Problem, UsageError, library
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.index.channel_index import FieldAt
 from logreel.index.gather import Gathered, PayloadRange, Want, gather, gather_rows, payload_ranges
@@ -26,10 +26,11 @@ from logreel.log.topic_match import listed
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.layout.arrow import Decoded
-    from logreel.layout.arrow_arrays import Column
+    from logreel.layout.arrow import Decoded, SelectedFields
     from logreel.layout.layout import Layout
+    from logreel.layout.numpy_columns import Column, NumpyFields
     from logreel.layout.program import Program
+    from logreel.layout.projection import Projection
     from logreel.log.read_ahead import LogContext, TableChannel
 
 Rows = slice | I64
@@ -139,7 +140,7 @@ def _arrays(ch: TableChannel, paths: list[str], rows: Rows) -> list[NDArray[Any]
     if not paths:
         return []
     if not ch.is_uniform:
-        return [column_values(column) for column in TableReader(ch, paths).read(rows).columns[1:]]
+        return [column.numpy() for column in ColumnReader(ch, paths).read(rows).columns]
     from logreel.layout.numpy_columns import numpy_column
 
     leaves = tuple(ch.layout.find(path) for path in paths)
@@ -162,8 +163,7 @@ def _record_times(ch: TableChannel, rows: Rows) -> I64:
     if not has_records:
         return ch.log.index.times_of(ch.number, rows)
     # The number of records in each message is only known by decoding a field.
-    column = TableReader(ch, ch.layout.paths()[:1]).read(rows).column(0)
-    return np.concatenate([np.zeros(0, np.int64), *map(as_numpy, column.chunks)])
+    return ColumnReader(ch, ch.layout.paths()[:1]).read(rows).time
 
 
 def column_values(column: pa.ChunkedArray[Any] | pa.Array[Any]) -> NDArray[Any]:
@@ -241,11 +241,38 @@ def as_numpy(array: pa.Array[Any]) -> NDArray[Any]:
     return values_of(data, number, len(array), array.offset * number.itemsize)
 
 
+def times_of(rows: pa.Table | pa.RecordBatch) -> I64:
+    """Return int64[n]: the column ``time`` of a table or batch in ns."""
+    column = rows.column("time")
+    parts = [as_numpy(part) for part in getattr(column, "chunks", [column])]
+    return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int64), *parts])
+
+
 def table(
     ch: TableChannel, fields: list[str] | None, start: int | None, end: int | None, shape: RowOptions
 ) -> pa.Table:
     """Return the messages of *ch* with start <= time < end (ns) as a table, see ``Channel.to_arrow``."""
     return TableReader(ch, fields, shape).read(ch.log.index.rows_between(ch.number, start, end))
+
+
+def column_rows(
+    ch: TableChannel, fields: list[str] | None, start: int | None = None, end: int | None = None
+) -> ChannelRows:
+    """Return fields of the messages of *ch* with start <= time < end (ns); those that do not decode are left out."""
+    return ColumnReader(ch, fields, DENSE).read(ch.log.index.rows_between(ch.number, start, end))
+
+
+def column_batches(
+    ch: TableChannel,
+    rows: int,
+    fields: list[str] | None,
+    start: int | None,
+    end: int | None,
+    size: int | None = None,
+) -> Iterator[ChannelRows]:
+    """Yield the same in batches of at most *rows* messages, and of about *size* bytes."""
+    picked = ch.log.index.rows_between(ch.number, start, end)
+    return ColumnReader(ch, fields, DENSE).batches(picked, rows, size)
 
 
 def empty_table(ch: TableChannel, shape: RowOptions = PLAIN, fields: list[str] | None = None) -> pa.Table:
@@ -277,8 +304,14 @@ def arrow_stream(ch: TableChannel, requested_schema: object | None) -> object:
     return capsule
 
 
-class TableReader:
-    """Reads rows of one channel as tables; projection, schema and programs are computed once for all reads.
+#: Rows of a channel: a table, or Columns with their times.
+T = TypeVar("T")
+
+
+class RowReader(Generic[T]):
+    """Reads rows of one channel; projection and programs are computed once for all reads.
+
+    What the rows become is a matter of subclasses: ``TableReader`` and ``ColumnReader``.
 
     ch          the channel
     projection  the fields that become columns
@@ -297,21 +330,35 @@ class TableReader:
         gaps: I64 | None = None,
         keep: bool = True,
     ) -> None:
-        from logreel.layout.projection import Projection
-
         self.ch, self.shape, self._fields, self._given_gaps = ch, shape, fields, gaps
         self._keep = keep
-        self.projection = Projection(ch.layout, fields)
+        self.projection = self._projection(ch.layout, fields)
 
-    def read(self, rows: Rows) -> pa.Table:
+    def _projection(self, layout: Layout, fields: Sequence[str] | None) -> SelectedFields:
+        """Return the fields of the channel that become columns."""
+        raise NotImplementedError
+
+    def _rows(self, times: I64, columns: Sequence[Any]) -> T:
+        """Return columns with the times of their rows, int64[n] ns."""
+        raise NotImplementedError
+
+    def _empty(self) -> T:
+        """Return no rows."""
+        raise NotImplementedError
+
+    def _concat(self, parts: Sequence[T]) -> T:
+        """Return parts of the rows, one after another."""
+        raise NotImplementedError
+
+    def join(self, parts: Sequence[T | None]) -> T:
+        """Return the rows of members, made with times of their own clocks, as one; None: nothing is in a member."""
+        raise NotImplementedError
+
+    def read(self, rows: Rows) -> T:
         """Return the messages with these row numbers of the channel."""
         ch = self.ch
         if not _length(rows, len(ch)) and ch.layout.measure.nodes <= EMPTY_NODES:
-            import pyarrow as pa
-
-            # Not Schema.empty_table, which imports pandas where that is installed.
-            nothing = [pa.chunked_array([pa.nulls(0, field.type)]) for field in list(self._schema)[1:]]
-            return self._table(np.zeros(0, np.int64), nothing)
+            return self._empty()
         if ch.members:
             return self._read_members(rows)
         if not ch.is_uniform:
@@ -326,61 +373,23 @@ class TableReader:
             got = gather_rows(index, Want(ch.number, self.projection.part.leaves), rows)
         return self.from_columns(got, self._times_of(rows) if got.time is None else got.time)
 
-    def _read_members(self, rows: Rows) -> pa.Table:
+    def _read_members(self, rows: Rows) -> T:
         """Return messages of a channel that is joined from several files."""
-        tables: list[pa.Table | None] = [None] * len(self.ch.members)
+        parts: list[T | None] = [None] * len(self.ch.members)
         for m in self.ch.log.index.members(self.ch.number, rows) or ():
-            tables[m.number] = self._readers_of_members[m.number].read(m.rows)
-        return self.join(tables)
-
-    def join(self, tables: Sequence[pa.Table | None]) -> pa.Table:
-        """Return the tables of members, made with times of their own clocks, as one; None: nothing is in a member."""
-        import pyarrow as pa
-
-        ch, parts = self.ch, []
-        for got, shift in zip(tables, ch.shifts, strict=True):
-            if got is None or not len(got):
-                continue
-            times = got.column(0)
-            if shift or self.shape.utc:
-                moved = [as_numpy(chunk) + shift for chunk in times.chunks]
-                times = pa.chunked_array([time_column(ch, some, self.shape.utc) for some in moved])
-            parts.append(pa.Table.from_arrays([times, *self._columns_of(got)], schema=self._schema))
-        if not parts:
-            empty = self._readers_of_members[0].read(slice(0, 0))
-            return self._table(np.zeros(0, np.int64), self._columns_of(empty))
-        if len(parts) == 1 or ch.log.index.order(ch.number) is None:
-            return pa.concat_tables(parts)
-        together = pa.concat_tables(parts)
-        stored = np.concatenate([as_numpy(chunk) for chunk in together.column(0).chunks])
-        return together.take(np.argsort(stored, kind="stable"))
-
-    def _columns_of(self, got: pa.Table) -> list[pa.ChunkedArray[Any]]:
-        """Return the columns of the table of a member; nulls for those that its definitions do not have."""
-        import pyarrow as pa
-
-        if got.schema.types[1:] == self._schema.types[1:]:
-            return list(got.columns[1:])
-        own = {name: n for n, name in enumerate(got.column_names) if n}
-        columns = []
-        for field in list(self._schema)[1:]:
-            n = own.get(field.name)
-            if n is None or got.schema.types[n] != field.type:
-                columns.append(pa.chunked_array([pa.nulls(len(got), field.type)]))
-            else:
-                columns.append(got.column(n))
-        return columns
+            parts[m.number] = self._readers_of_members[m.number].read(m.rows)
+        return self.join(parts)
 
     @cached_property
-    def _readers_of_members(self) -> list[TableReader]:
+    def _readers_of_members(self) -> list[Self]:
         shape, readers = replace(self.shape, utc=False), []
         for member, gaps in zip(self.ch.members, self._gaps_of_members(), strict=True):
             try:
-                readers.append(TableReader(member, self._fields, shape, gaps, self._keep))
+                readers.append(type(self)(member, self._fields, shape, gaps, self._keep))
             except NotFoundError:
                 # Definitions of the member lack some of the fields.
                 own = [path for path in self._fields or () if _has_path(member.layout, path)]
-                readers.append(TableReader(member, own, shape, gaps, self._keep))
+                readers.append(type(self)(member, own, shape, gaps, self._keep))
         return readers
 
     def _gaps_of_members(self) -> list[I64 | None]:
@@ -422,31 +431,29 @@ class TableReader:
         time = stored_time(self.ch) if self.shape.clock else None
         return Want(self.ch.number, self.projection.part.leaves, time)
 
-    def from_columns(self, got: Gathered, times: I64) -> pa.Table:
-        """Return gathered columns of a uniform channel as a table; *times*: int64[n] ns."""
+    def from_columns(self, got: Gathered, times: I64) -> T:
+        """Return gathered columns of a uniform channel as rows; *times*: int64[n] ns."""
         from logreel.layout.arrow import assemble_fixed
 
-        return self._table(times, assemble_fixed(self.projection, got.columns, len(times)))
+        return self._rows(times, assemble_fixed(self.projection, got.columns, len(times)))
 
-    def from_range(self, piece: PayloadRange, numbers: I64) -> pa.Table:
+    def from_range(self, piece: PayloadRange, numbers: I64) -> T:
         """Decode a range of messages; *numbers*: int64[n] row numbers of these messages in the channel."""
         got = self._decode(piece, numbers)
         self._note_problems(got, piece, numbers)
         if self.shape.gaps:
-            got = with_gaps(got, len(numbers))
+            got = with_gaps(got, len(numbers), self.projection.take)
         if self.shape.interpolate and got.records is not None:
             times = self._times()
             which = numbers if got.kept is None else numbers[got.kept]
             here = spread(times[which], self._gaps[which], got.records)
         else:
             here = got.times(self._times_of(numbers))
-        return self._table(here, got.arrays)
+        return self._rows(here, got.arrays)
 
-    def _read_variable(self, rows: Rows) -> pa.Table:
-        import pyarrow as pa
-
-        if (table := self._read_all(rows)) is not None:
-            return table
+    def _read_variable(self, rows: Rows) -> T:
+        if (everything := self._read_all(rows)) is not None:
+            return everything
         ch = self.ch
         done, parts = 0, []
         for piece in payload_ranges(ch.log.index, ch.number, rows):
@@ -456,9 +463,9 @@ class TableReader:
         if not parts:
             none = np.zeros(0, np.int64)
             parts.append(self.from_range(PayloadRange(np.zeros(0, np.uint8), none, none), none))
-        return pa.concat_tables(parts)
+        return self._concat(parts)
 
-    def _read_all(self, rows: Rows) -> pa.Table | None:
+    def _read_all(self, rows: Rows) -> T | None:
         """Return all messages if the PayloadDecoder has ``decode_all``, else None."""
         from logreel.layout.arrow import select_decoded
 
@@ -471,7 +478,7 @@ class TableReader:
         if decoded is None:
             return None
         got = select_decoded(self.projection, decoded[0], shape.explode)
-        return self._table(got.times(decoded[1]), got.arrays)
+        return self._rows(got.times(decoded[1]), got.arrays)
 
     def _decode(self, piece: PayloadRange, numbers: I64) -> Decoded:
         from logreel.layout.arrow import decode_variable, select_decoded
@@ -501,29 +508,6 @@ class TableReader:
         times = self._times()
         return times[rows] if isinstance(rows, slice) else _times_at(times, rows)
 
-    def _table(self, times: I64, arrays: Sequence[Column]) -> pa.Table:
-        """Return the columns with their names and metadata, after the column ``time``."""
-        import pyarrow as pa
-
-        first = time_column(self.ch, times, self.shape.utc)
-        return pa.Table.from_arrays([first, *arrays], schema=self._schema)
-
-    @cached_property
-    def _schema(self) -> pa.Schema:
-        import pyarrow as pa
-
-        ch, shape = self.ch, self.shape
-        columns = [
-            f.with_name(ch.time_label) if f.name == TIME and ch.time_label else f
-            for f in self.projection.arrow_fields(shape.explode)
-        ]
-        meaning = None
-        if ch.decoder is not None and shape.explode and isinstance(ch.layout.root, Records):
-            meaning = {b"meaning": SPREAD if shape.interpolate else OF_MESSAGE}
-        texts = {"topic": ch.topic, "type": ch.schema.name, "epoch": ch.log.epoch, "source": ch.log.name}
-        time = pa.field(TIME, time_type(ch.log, shape.utc), metadata=meaning)
-        return pa.schema([time, *columns], metadata=text_metadata(texts))
-
     def _note_problems(self, got: Decoded, piece: PayloadRange, numbers: I64) -> None:
         """Note the messages of a range that do not fit the definition; padding after them is allowed."""
         ch = self.ch
@@ -544,6 +528,97 @@ class TableReader:
     @cached_property
     def _skipping(self) -> Program:
         return skipping(self.ch.layout)
+
+    def _known_bytes(self) -> float:
+        """Return the bytes of the columns of all messages where they are known before decoding, else infinity."""
+        if not self.ch.is_uniform:
+            return inf
+        return len(self.ch) * sum(len(leaf.runs) * leaf.width for leaf in self.projection.part.leaves)
+
+
+class TableReader(RowReader["pa.Table"]):
+    """Reads rows of one channel as tables."""
+
+    projection: Projection
+
+    def _projection(self, layout: Layout, fields: Sequence[str] | None) -> Projection:
+        library("pyarrow")
+        from logreel.layout.projection import Projection
+
+        return Projection(layout, fields)
+
+    def _rows(self, times: I64, columns: Sequence[Any]) -> pa.Table:
+        """Return the columns with their names and metadata, after the column ``time``."""
+        import pyarrow as pa
+
+        first = time_column(self.ch, times, self.shape.utc)
+        return pa.Table.from_arrays([first, *columns], schema=self._schema)
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        import pyarrow as pa
+
+        ch, shape = self.ch, self.shape
+        columns = [
+            f.with_name(ch.time_label) if f.name == TIME and ch.time_label else f
+            for f in self.projection.arrow_fields(shape.explode)
+        ]
+        meaning = None
+        if ch.decoder is not None and shape.explode and isinstance(ch.layout.root, Records):
+            meaning = {b"meaning": SPREAD if shape.interpolate else OF_MESSAGE}
+        texts = {"topic": ch.topic, "type": ch.schema.name, "epoch": ch.log.epoch, "source": ch.log.name}
+        time = pa.field(TIME, time_type(ch.log, shape.utc), metadata=meaning)
+        return pa.schema([time, *columns], metadata=text_metadata(texts))
+
+    def _empty(self) -> pa.Table:
+        import pyarrow as pa
+
+        # Not Schema.empty_table, which imports pandas where that is installed.
+        nothing = [pa.chunked_array([pa.nulls(0, field.type)]) for field in list(self._schema)[1:]]
+        return self._rows(np.zeros(0, np.int64), nothing)
+
+    def _concat(self, parts: Sequence[pa.Table]) -> pa.Table:
+        import pyarrow as pa
+
+        return pa.concat_tables(parts)
+
+    def join(self, parts: Sequence[pa.Table | None]) -> pa.Table:
+        """See RowReader."""
+        import pyarrow as pa
+
+        ch, tables = self.ch, []
+        for got, shift in zip(parts, ch.shifts, strict=True):
+            if got is None or not len(got):
+                continue
+            times = got.column(0)
+            if shift or self.shape.utc:
+                moved = [as_numpy(chunk) + shift for chunk in times.chunks]
+                times = pa.chunked_array([time_column(ch, some, self.shape.utc) for some in moved])
+            tables.append(pa.Table.from_arrays([times, *self._columns_of(got)], schema=self._schema))
+        if not tables:
+            empty = self._readers_of_members[0].read(slice(0, 0))
+            return self._rows(np.zeros(0, np.int64), self._columns_of(empty))
+        if len(tables) == 1 or ch.log.index.order(ch.number) is None:
+            return pa.concat_tables(tables)
+        together = pa.concat_tables(tables)
+        stored = np.concatenate([as_numpy(chunk) for chunk in together.column(0).chunks])
+        return together.take(np.argsort(stored, kind="stable"))
+
+    def _columns_of(self, got: pa.Table) -> list[pa.ChunkedArray[Any]]:
+        """Return the columns of the table of a member; nulls for those that its definitions do not have."""
+        import pyarrow as pa
+
+        if got.schema.types[1:] == self._schema.types[1:]:
+            return list(got.columns[1:])
+        own = {name: n for n, name in enumerate(got.column_names) if n}
+        columns = []
+        for field in list(self._schema)[1:]:
+            n = own.get(field.name)
+            if n is None or got.schema.types[n] != field.type:
+                columns.append(pa.chunked_array([pa.nulls(len(got), field.type)]))
+            else:
+                columns.append(got.column(n))
+        return columns
 
     def batches(self, picked: Rows, rows: int, size: int | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the messages *picked* as a table in batches of at most *rows* messages.
@@ -566,11 +641,83 @@ class TableReader:
             yield from table.combine_chunks().to_batches()
             lo = hi
 
-    def _known_bytes(self) -> float:
-        """Return the bytes of the columns of all messages where they are known before decoding, else infinity."""
-        if not self.ch.is_uniform:
-            return inf
-        return len(self.ch) * sum(len(leaf.runs) * leaf.width for leaf in self.projection.part.leaves)
+
+@dataclass(frozen=True, slots=True)
+class ChannelRows:
+    """Rows of one channel: *time*, int64[n] ns, and one Column per field."""
+
+    time: I64
+    columns: Sequence[Column]
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+class ColumnReader(RowReader[ChannelRows]):
+    """Reads rows of one channel as Columns, without pyarrow; times are those of the clock of the log."""
+
+    projection: NumpyFields
+
+    def _projection(self, layout: Layout, fields: Sequence[str] | None) -> NumpyFields:
+        from logreel.layout.numpy_columns import NumpyFields
+
+        return NumpyFields(layout, fields)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns, as users know them."""
+        label = self.ch.time_label
+        return [label if label and name == TIME else name for name in self.projection.names]
+
+    def _rows(self, times: I64, columns: Sequence[Column]) -> ChannelRows:
+        return ChannelRows(times, columns)
+
+    def _empty(self) -> ChannelRows:
+        return ChannelRows(np.zeros(0, np.int64), self.projection.empty())
+
+    def _concat(self, parts: Sequence[ChannelRows]) -> ChannelRows:
+        from logreel.layout.numpy_columns import concatenated
+
+        if len(parts) == 1:
+            return parts[0]
+        columns = [concatenated(same) for same in zip(*(part.columns for part in parts), strict=True)]
+        return ChannelRows(np.concatenate([part.time for part in parts]), columns)
+
+    def join(self, parts: Sequence[ChannelRows | None]) -> ChannelRows:
+        """See RowReader; values that the definitions of a member do not have are missing."""
+        empty = self._empty()
+        together = []
+        for part, shift, reader in zip(parts, self.ch.shifts, self._readers_of_members, strict=True):
+            if part is None or not len(part):
+                continue
+            own = dict(zip(reader.projection.names, part.columns, strict=True))
+            columns = [
+                column if column is not None and column.is_like(like) else like.nothing(len(part))
+                for name, like in zip(self.projection.names, empty.columns, strict=True)
+                for column in (own.get(name),)
+            ]
+            together.append(ChannelRows(part.time + shift, columns))
+        if not together:
+            return empty
+        joined = self._concat(together)
+        if len(together) == 1 or self.ch.log.index.order(self.ch.number) is None:
+            return joined
+        order = np.argsort(joined.time, kind="stable")
+        return ChannelRows(joined.time[order], [column.take(order) for column in joined.columns])
+
+    def batches(self, picked: Rows, rows: int, size: int | None = None) -> Iterator[ChannelRows]:
+        """Yield the messages *picked* in batches of at most *rows* messages, and of about *size* bytes if given."""
+        lo, stop = (picked.start, picked.stop) if isinstance(picked, slice) else (0, len(picked))
+        count = rows if size is None else 1
+        while lo < stop:
+            hi = min(lo + count, stop)
+            read = self.read(slice(lo, hi) if isinstance(picked, slice) else picked[lo:hi])
+            if size is not None:
+                # See TableReader.
+                width = max(1, sum(column.nbytes for column in read.columns))
+                count = max(1, min(rows, count * size // width, count * GROWTH))
+            yield read
+            lo = hi
 
 
 def _has_path(layout: Layout, path: str) -> bool:
@@ -581,12 +728,19 @@ def _has_path(layout: Layout, path: str) -> bool:
     return True
 
 
-def with_gaps(got: Decoded, n: int) -> Decoded:
-    """Return *got*, decoded from *n* messages, with a row of nulls for each message that did not decode."""
+def _arrow_take(array: Any, rows: I64, absent: NDArray[np.bool_]) -> Any:
+    return array.take(row_numbers(rows, absent))
+
+
+def with_gaps(
+    got: Decoded, n: int, take: Callable[[Any, I64, NDArray[np.bool_]], Any] = _arrow_take
+) -> Decoded:
+    """Return *got*, decoded from *n* messages, with a row of nulls for each message that did not decode.
+
+    take  returns the values of a column at some rows, none where its last argument is True
+    """
     if not got.bad:
         return got
-    import pyarrow as pa
-
     bad = np.array([row for row, _ in got.bad], np.int64)
     kept = np.arange(n, dtype=np.int64) if got.kept is None else got.kept
     records = np.ones(len(kept), np.int64) if got.records is None else got.records
@@ -599,10 +753,10 @@ def with_gaps(got: Decoded, n: int) -> Decoded:
         + np.arange(int(counts.sum()))
         - np.repeat(np.cumsum(counts) - counts, counts)
     )
-    where = pa.array(at, mask=np.repeat(first < 0, counts))
+    absent = np.repeat(first < 0, counts)
     return replace(
         got,
-        arrays=[array.take(where) for array in got.arrays],
+        arrays=[take(array, at, absent) for array in got.arrays],
         kept=messages[order],
         records=None if got.records is None else counts,
     )

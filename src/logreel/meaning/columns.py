@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -14,12 +14,8 @@ from logreel.index.gather import Want, gather_rows
 from logreel.io.arrays import F64, I64
 from logreel.layout.nodes import Sequence as Records
 from logreel.log.log import Channel
-from logreel.log.tables import TableReader, as_numpy, flattened, own_paths, stored_time
-from logreel.meaning.curves import extrema_between, one_column, pixel_edges, sample_numbers, why_no_curve
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
+from logreel.log.tables import ChannelRows, ColumnReader, own_paths, stored_time
+from logreel.meaning.curves import extrema_between, pixel_edges, sample_numbers, why_no_curve
 
 #: Channels with more messages than this are searched by bisection.
 FEW = 1 << 20
@@ -72,12 +68,9 @@ class FieldColumn:
 
     def __init__(self, ch: Channel, field: str) -> None:
         self.channel, self.field = ch, field
-        self._reader = TableReader(ch, own_paths(ch, field))
-        empty = self._reader.read(slice(0, 0))
-        self.unit = ""
-        for arrow_field in list(empty.schema)[1:]:
-            self.unit = (arrow_field.metadata or {}).get(b"unit", b"").decode()
-        self._numbers(empty)
+        self._reader = ColumnReader(ch, own_paths(ch, field))
+        self.unit = (self._reader.projection.units or [""])[-1]
+        self._numbers(self._reader.read(slice(0, 0)))
 
     @cached_property
     def is_direct(self) -> bool:
@@ -102,12 +95,10 @@ class FieldColumn:
 
         rows  a slice, or ascending row numbers of messages; a message of many records gives as many rows
         """
-        table = self._direct(rows) if self.is_direct else self._reader.read(rows)
-        parts = [as_numpy(chunk) for chunk in table.column(0).chunks]
-        times = parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int64), *parts])
-        return times.view(np.int64), self._numbers(table)
+        read = self._direct(rows) if self.is_direct else self._reader.read(rows)
+        return read.time, self._numbers(read)
 
-    def _direct(self, rows: slice | I64) -> pa.Table:
+    def _direct(self, rows: slice | I64) -> ChannelRows:
         """Return the same as the reader, which would read the times of all messages."""
         ch, index = self.channel, self.channel.log.index
         got = gather_rows(index, Want(ch.number, self._reader.projection.part.leaves, stored_time(ch)), rows)
@@ -117,17 +108,12 @@ class FieldColumn:
             times = index.times_at(ch.number, numbers)
         return self._reader.from_columns(got, times)
 
-    def _numbers(self, table: pa.Table) -> F64:
-        """Return the values of the one curve in *table*; raises UsageError if there are several or none."""
-        flat = flattened(one_column(table.schema.field(1), table.column(1)))
-        numbers = [
-            values
-            for arrow_field, column in zip(flat.schema, flat.columns, strict=True)
-            for _, values in sample_numbers(arrow_field.name, column.combine_chunks())
-        ]
+    def _numbers(self, rows: ChannelRows) -> F64:
+        """Return the values of the one curve in *rows*; raises UsageError if there are several or none."""
+        column = rows.columns[0]
+        numbers = [values for _, _, values in sample_numbers(self.field, self.unit, column)]
         if len(numbers) != 1:
-            arrow_type = table.schema.field(1).type
-            raise UsageError(why_no_curve(self.channel, self.field, arrow_type), path=self.channel.log.name)
+            raise UsageError(why_no_curve(self.channel, self.field, column), path=self.channel.log.name)
         return numbers[0]
 
     def pieces(self, check: Check = _no_check) -> Iterator[tuple[I64, F64]]:

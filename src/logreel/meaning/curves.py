@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.io.arrays import F64, I64
-from logreel.lenses.base import columns_by_path, flatten, times_of
+from logreel.layout.numpy_columns import ARRAY, LIST, STRUCT, Column, type_name
+from logreel.lenses.base import columns_by_path
 from logreel.lenses.facts import Series
 from logreel.log.scan import Brief
-from logreel.log.tables import as_numpy, flattened
+from logreel.log.tables import DENSE, MAX_STRUCTS, ColumnReader, own_paths
 from logreel.log.times import Time, interval
 from logreel.log.topic_fields import fields_by_topic
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from logreel.log.log import Channel, Log
 
 
@@ -91,31 +90,23 @@ def curves(
 
 def channel_curves(ch: Channel, fields: list[str] | None, lo: int | None, hi: int | None) -> Iterator[Curve]:
     """Yield the curves of fields of one channel, with lo <= time < hi (ns); see ``curves``."""
-    table = ch.to_arrow(fields, *(None if t is None else int(t) for t in (lo, hi)))
-    times = as_numpy(table.column(0).combine_chunks())
+    reader = ColumnReader(ch, own_paths(ch, fields))
+    span = interval(ch.log, *(None if t is None else int(t) for t in (lo, hi)))
+    rows = reader.read(ch.log.index.rows_between(ch.number, *span))
+    times = rows.time
     order = None if np.all(times[1:] >= times[:-1]) else np.argsort(times, kind="stable")
     drawn = False
-    for field, column in list(zip(table.schema, table.columns, strict=True))[1:]:
+    for own_name, own_unit, column in zip(reader.names, reader.projection.units, rows.columns, strict=True):
         has_numbers = False
-        flat = flattened(one_column(field, column))
-        for arrow_field, values in zip(flat.schema, flat.columns, strict=True):
-            unit = (arrow_field.metadata or {}).get(b"unit", b"").decode()
-            for name, numbers in sample_numbers(arrow_field.name, values.combine_chunks()):
-                if fields is None and name in STAMPS:
-                    continue
-                has_numbers = drawn = True
-                yield _curve(ch.topic, name, unit, times, numbers, order)
+        for name, unit, numbers in sample_numbers(own_name, own_unit, column):
+            if fields is None and name in STAMPS:
+                continue
+            has_numbers = drawn = True
+            yield _curve(ch.topic, name, unit, times, numbers, order)
         if fields is not None and not has_numbers:
-            raise UsageError(why_no_curve(ch, field.name, column.type), path=ch.log.name)
+            raise UsageError(why_no_curve(ch, own_name, column), path=ch.log.name)
     if not drawn:
         raise UsageError(f"{ch.topic!r} has no numeric field", path=ch.log.name)
-
-
-def one_column(field: pa.Field[Any], column: Any) -> pa.Table:
-    """Return a table of one column."""
-    import pyarrow as pa
-
-    return pa.table([column], schema=pa.schema([field]))
 
 
 def _curve(
@@ -126,54 +117,35 @@ def _curve(
     return Curve(topic, name, unit, times, numbers, len(times))
 
 
-def sample_numbers(name: str, array: Any) -> Iterator[tuple[str, NDArray[np.float64]]]:
-    """Yield the path and the values of each curve of a column; nothing for text and other columns without numbers."""
-    import pyarrow as pa
-
-    arrow_type = array.type
-    if pa.types.is_fixed_size_list(arrow_type):
-        size = arrow_type.list_size
-        if size > MAX_ITEMS:
-            return
-        if not array.null_count and not pa.types.is_nested(arrow_type.value_type):
-            # All items at once, as the rows of one array; list_element imports pandas where that is installed.
-            for _, numbers in sample_numbers(name, array.flatten()):
-                yield from ((f"{name}[{i}]", numbers[i::size]) for i in range(size))
-            return
-        import pyarrow.compute as pc
-
-        for i in range(size):
-            yield from sample_numbers(f"{name}[{i}]", pc.list_element(array, i))
-        return
-    if pa.types.is_duration(arrow_type) or pa.types.is_timestamp(arrow_type):
-        yield (
-            name,
-            _as_float(array.cast("int64")) / 10 ** {"s": 0, "ms": 3, "us": 6, "ns": 9}[arrow_type.unit],
-        )
-    elif pa.types.is_boolean(arrow_type):
-        yield name, _as_float(array.cast("int8"))
-    elif pa.types.is_integer(arrow_type) or pa.types.is_floating(arrow_type):
-        yield name, _as_float(array)
+def sample_numbers(name: str, unit: str, column: Column) -> Iterator[tuple[str, str, NDArray[np.float64]]]:
+    """Yield path, unit and values of each curve of a column; nothing for text and other columns without numbers."""
+    if column.type == STRUCT:
+        for member, member_unit in zip(column.names, column.units, strict=True):
+            yield from sample_numbers(f"{name}.{member}", member_unit, column.member(member))
+    elif column.type == ARRAY:
+        if column.size <= (MAX_STRUCTS if _has_structs(column) else MAX_ITEMS):
+            for i in range(column.size):
+                yield from sample_numbers(f"{name}[{i}]", unit, column.select((i,)))
+    elif (values := column.numbers()) is not None:
+        yield name, unit, values
 
 
-def _as_float(array: Any) -> NDArray[np.float64]:
-    # Values of damaged messages may be signalling NaN.
-    with np.errstate(invalid="ignore"):
-        values: NDArray[np.float64] = as_numpy(array).astype(np.float64, copy=False)
-    return values
+def _has_structs(column: Column) -> bool:
+    """Return whether arrays of at most MAX_STRUCTS items hold structs with members."""
+    while column.type == ARRAY and column.size <= MAX_STRUCTS:
+        column = column.item
+    return column.type == STRUCT and bool(column.names)
 
 
-def why_no_curve(ch: Channel, name: str, arrow_type: Any) -> str:
-    """Return a sentence why a field of this Arrow type is no single curve."""
-    import pyarrow as pa
-
-    if pa.types.is_fixed_size_list(arrow_type):
-        return f"{ch.topic}.{name} has {arrow_type.list_size} items: choose some of them, such as {ch.topic}.{name}[0]"
-    if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
+def why_no_curve(ch: Channel, name: str, column: Column) -> str:
+    """Return a sentence why a field with such a column is no single curve."""
+    if column.type == ARRAY:
+        return f"{ch.topic}.{name} has {column.size} items: choose some of them, such as {ch.topic}.{name}[0]"
+    if column.type == LIST:
         return (
             f"{ch.topic}.{name} has arrays of changing length: choose an item, such as {ch.topic}.{name}[0]"
         )
-    return f"{ch.topic}.{name} is no number, but {arrow_type}"
+    return f"{ch.topic}.{name} is no number, but {type_name(column)}"
 
 
 def pixel_edges(start: int, end: int, pixels: int) -> I64:
@@ -423,26 +395,24 @@ def _ordered(ch: Channel, field: str, values: F64) -> F64:
 
 def _picked(ch: Channel, series: Series, lo: int | None, hi: int | None) -> tuple[I64, str, F64]:
     """Return the same as ``_inputs`` for the records or list items that the series selects."""
-    from logreel.log.tables import DENSE, table
-
     key, _, wanted = series.where.partition("=")
     paths = paths_of(ch, series.field)
     wanted_paths = list(dict.fromkeys([key, *paths]))
-    records = table(ch, wanted_paths, lo, hi, DENSE)
+    reader = ColumnReader(ch, wanted_paths, DENSE)
+    records = reader.read(ch.log.index.rows_between(ch.number, lo, hi))
     columns = columns_by_path(wanted_paths, records)
-    names, rows = flatten(columns[key])
+    names, rows = columns[key].flat()
     chosen = np.flatnonzero(names.astype(str) == wanted)
     place = np.arange(len(rows)) - np.searchsorted(rows, rows)
     values = np.stack([_items(columns[path], rows[chosen], place[chosen]) for path in paths], axis=1)
-    times = times_of(records)[rows[chosen]]
+    times = records.time[rows[chosen]]
     order = np.argsort(times, kind="stable")
-    about = records.schema.field(1 + wanted_paths.index(paths[0])).metadata or {}
-    return times[order], about.get(b"unit", b"").decode(), values[order]
+    return times[order], reader.projection.units[wanted_paths.index(paths[0])], values[order]
 
 
-def _items(column: Any, rows: I64, place: I64) -> F64:
+def _items(column: Column, rows: I64, place: I64) -> F64:
     """Return float64[m]: the items of a column of lists or numbers at these rows and places; NaN if there is none."""
-    values, owner = flatten(column)
+    values, owner = column.flat()
     at = np.searchsorted(owner, rows) + place
     present = at < len(owner)
     present[present] = owner[at[present]] == rows[present]

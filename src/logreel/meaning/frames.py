@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 
 from logreel.errors import Finding, LogError
 from logreel.io.arrays import F64, I64
-from logreel.lenses import ActorPose, LocalPose, Places, Pose, Transform, lenses
+from logreel.lenses import ActorPose, LocalPose, Places, Pose, Transform, lenses, lenses_of
 from logreel.lenses.motion import BODY
 from logreel.lenses.rotation import PoseCurve, angle_between, conjugated, multiplied, rotated, unit
 from logreel.lenses.vehicle import vehicle_poses
 from logreel.log.scan import is_marked_latched
 from logreel.log.times import SECOND, duration_text, mean_rate
-from logreel.meaning.channels import lenses_of
 from logreel.meaning.gaps import gap_limit
 
 if TYPE_CHECKING:

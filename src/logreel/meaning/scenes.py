@@ -24,10 +24,10 @@ from logreel.lenses import (
     Pose,
     RangeScan,
     Transform,
+    lenses_of,
 )
 from logreel.lenses.vehicle import VehiclePose, vehicle_poses
 from logreel.log.times import SECOND
-from logreel.meaning.channels import lenses_of
 from logreel.meaning.frames import NOWHERE, FramePlace, FramesAt, LogFrames, plain_name
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from logreel.errors import LogError, NotFoundError
 from logreel.io.arrays import F64, I64
-from logreel.lenses import ActorPose, LocalPose, Pose, Position, Transform
+from logreel.lenses import ActorPose, LocalPose, Pose, Position, Transform, lenses_of
 from logreel.log.times import SECOND
-from logreel.meaning.channels import lenses_of
 from logreel.meaning.frames import LogFrames, plain_name
 from logreel.meaning.gaps import gap_limit, median_of, steps_of
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from logreel.errors import DefinitionError, LogError, NotFoundError, UsageError
-from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Log
+from logreel.log.source_files import decrypted_notes
 from logreel.registry.open import open_log
 from logreel.registry.registry import formats
 from logreel.schemas.catalogue import Catalogue, Entry, NewEntry
@@ -186,7 +186,7 @@ def _of_log(
 
 def _catalogues() -> Iterator[Catalogue]:
     """Yield the catalogues of definition languages, then those of formats."""
-    from logreel.schemas.ros1msg.catalogue import CATALOGUE
+    from logreel.schemas.ros1msg.registry import CATALOGUE
 
     yield CATALOGUE
     for form in formats().values():

@@ -26,12 +26,12 @@ ROOM = 32
 class Observed:
     """Type and ranges of a value, observed in one message or several.
 
-    kind         ``nothing``, ``bool``, ``int``, ``float``, ``unfinite`` (a text such as "NaN"), ``text``, ``list``,
+    type         ``nothing``, ``bool``, ``int``, ``float``, ``unfinite`` (a text such as "NaN"), ``text``, ``list``,
                  ``struct``
     least, most  range of integers; range of the sizes of texts (bytes) and lists (items)
     """
 
-    kind: str
+    type: str
     least: int = 0
     most: int = 0
     item: Observed | None = None
@@ -87,31 +87,31 @@ def _observe_items(items: list[Any], by_field: bool) -> Observed:
 
 def join(a: Observed, b: Observed) -> Observed:
     """Return the type that holds both; raises UsageError if there is none."""
-    if a.kind == "nothing" or b.kind == "nothing":
-        return b if a.kind == "nothing" else a
+    if a.type == "nothing" or b.type == "nothing":
+        return b if a.type == "nothing" else a
     least, most = min(a.least, b.least), max(a.most, b.most)
-    if a.kind != b.kind:
+    if a.type != b.type:
         return Observed(_common(a, b), least, most)
     item = join(a.item, b.item) if a.item is not None and b.item is not None else None
     members = dict(a.members)
     for name, member in b.members.items():
         members[name] = join(members[name], member) if name in members else member
-    return Observed(a.kind, least, most, item, members)
+    return Observed(a.type, least, most, item, members)
 
 
 def _common(a: Observed, b: Observed) -> str:
-    kinds = {a.kind, b.kind}
-    if kinds == {"text", "unfinite"}:
+    types = {a.type, b.type}
+    if types == {"text", "unfinite"}:
         return "text"
-    if kinds <= {"int", "float", "unfinite"}:
-        integer = a if a.kind == "int" else b
-        if integer.kind != "int" or max(-integer.least, integer.most) <= EXACT:
+    if types <= {"int", "float", "unfinite"}:
+        integer = a if a.type == "int" else b
+        if integer.type != "int" or max(-integer.least, integer.most) <= EXACT:
             return "float"
     raise UsageError(f"one is {_name(a)}, another one {_name(b)}")
 
 
 def _name(observed: Observed) -> str:
-    return {"int": "a whole number", "struct": "an object"}.get(observed.kind, f"a {observed.kind}")
+    return {"int": "a whole number", "struct": "an object"}.get(observed.type, f"a {observed.type}")
 
 
 def layout_of(what: Observed, fixed: bool, name: str = "") -> Layout:
@@ -126,7 +126,7 @@ def layout_of(what: Observed, fixed: bool, name: str = "") -> Layout:
 
 
 def _node(what: Observed, fixed: bool) -> Node:
-    match what.kind:
+    match what.type:
         case "bool":
             return Scalar("bool")
         case "int":
@@ -139,7 +139,7 @@ def _node(what: Observed, fixed: bool) -> Node:
             item = _node(what.item or Observed("nothing"), fixed)
             return FixedArray(item, what.most) if fixed else Sequence(item)
         case "struct":
-            members = [(name, member) for name, member in what.members.items() if member.kind != "nothing"]
+            members = [(name, member) for name, member in what.members.items() if member.type != "nothing"]
             return Struct(tuple(Field(name, _node(member, fixed)) for name, member in members))
         case _:
             return Scalar("float64")

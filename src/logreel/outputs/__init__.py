@@ -1,8 +1,8 @@
 """Everything that is made of logs but answers: files, folders, pages, servers and live connections.
 
-``convert`` writes any output that ``registry`` names, ``merge_formats`` one log of several; ``write``, ``job`` and
-``files`` write tables and files that appear complete or not at all. Each folder is a kind of output. The command line,
-fleets and ``logreel`` call them; outputs do not call each other's folders.
+``convert`` writes any output that ``registry`` names, ``merge_formats`` one log of several; ``write`` and ``files``
+write tables and files that appear complete or not at all. Each folder is a kind of output. The command line, fleets
+and ``logreel`` call them; outputs do not call each other's folders.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def fixed_limits() -> Iterator[FixedLimit]:
     """Yield the bounds of this room that no option raises."""
     from logreel.limits import FixedLimit
     from logreel.outputs import files
-    from logreel.outputs.http import answer, server, websocket_gate
+    from logreel.outputs.http import routes, server, websocket_gate
     from logreel.outputs.view import limits as view_limits
 
     yield FixedLimit(
@@ -82,14 +82,20 @@ def fixed_limits() -> Iterator[FixedLimit]:
         "bytes of a file name from a log", files.MAX_BYTES, "file systems allow 255", "the name is shortened"
     )
     yield FixedLimit(
-        "slices that `serve` sends at a time", answer.MOST, "each one reads a log", "the answer is 503"
+        "slices that `serve` sends at a time",
+        routes.MOST_STREAMS,
+        "each one reads a log",
+        "the answer is 503",
     )
     yield FixedLimit(
-        "logs that these slices read", answer.LOGS, "each one is open meanwhile", "the answer is 503"
+        "logs that these slices read",
+        routes.MOST_STREAMED_LOGS,
+        "each one is open meanwhile",
+        "the answer is 503",
     )
     yield FixedLimit(
         "seconds in which nothing of a slice is taken",
-        answer.PATIENCE,
+        routes.PATIENCE,
         "it keeps others waiting",
         "the connection is closed",
     )

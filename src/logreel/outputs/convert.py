@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 
-from logreel.errors import LogError, UsageError
+from logreel.errors import UsageError
 from logreel.io.atomic_file import exists, keep_sources, target_of
 from logreel.io.output_stream import Destination
-from logreel.log.decrypted import decrypted_notes
-from logreel.log.joined_log import JOINED, JoinedLog, inputs_of
-from logreel.log.limited_log import with_logged_times, with_rows
+from logreel.log.joined_log import JOINED, JoinedLog
 from logreel.log.log import Log
 from logreel.log.scan import LATIN_1
+from logreel.log.source_files import decrypted_notes, inputs_of
 from logreel.log.times import Length, interval, shift_of, utc_shift
 from logreel.log.topic_fields import check_fields, fields_by_topic
 from logreel.log.topic_match import listed
@@ -26,24 +24,26 @@ from logreel.ops.query.align import Alignment
 from logreel.ops.rewrite.engine import Transform, rewrite
 from logreel.ops.rewrite.parts import Part, select_part, whole_log
 from logreel.ops.rewrite.target import (
+    LOG,
+    UTC,
     CopyOptions,
     Rewritten,
     Target,
     check_names,
-    format_of,
+    checked_clock,
     format_to_write,
+    offset_for,
     output_of,
 )
 from logreel.ops.selection import Selection, check_keywords, keywords
-from logreel.outputs.foxglove.exchange import LOG, UTC, checked_clock, offset_for
-from logreel.outputs.job import Job
 from logreel.outputs.registry import (
     CSV_WITHOUT_FORMULAS,
     PARQUET_WITH_STRUCTS,
+    Job,
     Output,
     Shape,
+    channels_for,
     find_output,
-    readers,
 )
 from logreel.outputs.write import (
     LINES,
@@ -55,17 +55,16 @@ from logreel.outputs.write import (
     one_table,
     one_video,
 )
-from logreel.registry.open import as_log_to_copy, open_log
+from logreel.registry.open import as_log_to_copy
 from logreel.registry.open_parts import join
 from logreel.registry.registry import formats
-from logreel.write.original import original_of
+from logreel.write.log_copier import original_of
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.joined_log import Openable
-    from logreel.log.log import Channel
     from logreel.log.topic_fields import FieldsByTopic
-    from logreel.ops.rewrite.changes import Changes, Edit, Migrate
+    from logreel.ops.rewrite.transformed import Changes, Edit, Migrate
 
 #: The output that can be written with structs (*flatten* False).
 NESTED = ".parquet"
@@ -227,7 +226,7 @@ def convert(
     target = Target.of(name, options, stream=stream, format=named, foreign=True)
     changes = None
     if edit is not None or migrate:
-        from logreel.ops.rewrite.changes import Changes
+        from logreel.ops.rewrite.transformed import Changes
 
         changes = Changes.of(edit, migrate)
     if output.shape is Shape.LOG:
@@ -295,7 +294,7 @@ def _job(log: Log, output: Output, target: Target, chosen: Selection, fields: Fi
             replace(chosen, topics=[ch.topic for ch in channels], exclude=(), start=first, end=last),
         )
         # Outputs select messages by interval, so give them a log with only these messages.
-        limited, last = with_rows(log, part.rows), part.end
+        limited, last = log.derive(index=log.index.restricted_to(part.rows)), part.end
         channels, notes = [limited[ch.topic] for ch in part.channels], [*notes, *part.notes]
     for ch in channels:
         if (paths := fields.get(ch.topic)) is not None:
@@ -320,7 +319,7 @@ def takes_fields(output: Output) -> bool:
 def _log(
     opened: Log, target: Target, chosen: Selection, raw: bool, clock: str | None, changes: Changes | None
 ) -> Converted:
-    with _with_shifted_messages(opened, target) as log:
+    with _with_shifted_messages(opened, target) if changes is None else nullcontext(opened) as log:
         plain = decrypted_notes(opened)
         if changes is None:
             part = part_to_convert(log, target, chosen, raw, clock)
@@ -339,7 +338,7 @@ def _changed(
 ) -> Rewritten:
     """Write a log with changes, in one pass."""
     from logreel.ops.edit.edit import Edits
-    from logreel.ops.rewrite.changes import ChangedContent
+    from logreel.ops.rewrite.transformed import ChangedContent
 
     log = log if chosen.segment is None else log.segment(chosen.segment)
     chosen, fmt = replace(chosen, segment=None), format_to_write(target.path, log, target.format)
@@ -376,7 +375,8 @@ def part_to_convert(
     first, last = interval(log, chosen.start, chosen.end)
     part = select_part(log, replace(chosen, start=first, end=last))
     if chosen.count is not None or chosen.where:
-        limited, topics = with_rows(log, part.rows), [ch.topic for ch in part.channels]
+        limited = log.derive(index=log.index.restricted_to(part.rows))
+        topics = [ch.topic for ch in part.channels]
         again = select_part(limited, Selection(topics, start=part.start, end=part.end))
         part = replace(again, notes=part.notes, floor=part.floor, in_force=part.in_force)
     shift, clock_of_times = _clock(log, target, raw, clock)
@@ -391,12 +391,18 @@ def part_to_convert(
 
 
 def _with_logged_times(log: Log) -> tuple[Log, dict[str, int]]:
-    """Return ``with_logged_times`` of *log*, also for several files."""
+    """Return the same open log with ``Scan.logged_times``, and the number of messages whose times differ, by topic."""
     if not isinstance(log, JoinedLog):
-        return with_logged_times(log)
+        times = log.scan.logged_times()
+        if not times:
+            return log, {}
+        index = log.index.with_times(times)
+        differ = {number: int((log.index.times(number) != logged).sum()) for number, logged in times.items()}
+        topics = {ch.number: ch.topic for ch in log.channels.values()}
+        return log.derive(index=index), {topics[number]: n for number, n in differ.items()}
     parts, counts = list[Log](), Counter[str]()
     for file in log.parts:
-        part, moved = with_logged_times(file)
+        part, moved = _with_logged_times(file)
         parts.append(part)
         counts.update(moved)
     if not counts:
@@ -427,7 +433,7 @@ def _with_shifted_messages(log: Log, target: Target) -> Iterator[Log]:
     if not isinstance(log, JoinedLog) or not any(log.shifts):
         yield log
         return
-    from logreel.ops.rewrite.transformed import transformed
+    from logreel.ops.rewrite.transformed import temporary, transformed
 
     parts = list[Log]()
     for part, shift in zip(log.parts, log.shifts, strict=True):
@@ -440,16 +446,7 @@ def _with_shifted_messages(log: Log, target: Target) -> Iterator[Log]:
         known = {log.format: replace(formats()[log.format], share=None)}
         yield join(parts, None, known, "note" if JOINED in log.metadata else "ignore")
         return
-    with _merged(log, target) as merged:
-        yield merged
-
-
-@contextmanager
-def _merged(log: JoinedLog, target: Target) -> Iterator[Log]:
-    """Yield the files of *log* merged into a temporary one next to the target.
-
-    Only for formats with messages that follow from the times of others, which their writers make.
-    """
+    # Writers of formats with messages that follow from the times of others make these.
     check_names(
         [whole_log(file) for file in log.parts], target, format_to_write(target.path, log, target.format)
     )
@@ -457,12 +454,8 @@ def _merged(log: JoinedLog, target: Target) -> Iterator[Log]:
     if is_file and target_of(target.path).exists() and not target.force:
         raise exists(target.path)
     place = os.path.dirname(os.path.abspath(target.path)) if is_file else None
-    with tempfile.TemporaryDirectory(prefix=".logreel-parts-", dir=place) as folder:
-        path = os.path.join(folder, f"merged{format_of(log).suffixes[0]}")
-        rewrite([whole_log(log)], Target(path), by_time=True)
-        with open_log(path) as merged:
-            merged.name = log.name
-            yield merged
+    with ExitStack() as files:
+        yield temporary(whole_log(log), [], files, place, by_time=True).log
 
 
 def _clock(log: Log, target: Target, raw: bool, clock: str | None) -> tuple[int, str]:
@@ -542,27 +535,3 @@ def is_folder(output: Output, name: str) -> bool:
     if output.shape is Shape.ITEMS and not slash:
         raise UsageError(f"{output.suffix} is a folder with a file per {output.item}: write {name}/")
     return slash or (output.shape in (Shape.TABLES, Shape.VIDEOS) and os.path.isdir(name))
-
-
-def channels_for(
-    log: Log, topics: str | Iterable[str] | None, output: Output, exclude: str | Iterable[str] = ()
-) -> list[Channel]:
-    """Return the chosen channels with the content that *output* needs, without those of *exclude*.
-
-    Raises TopicError, UsageError if no channel is left, and LogError if no channel has the content.
-    """
-    every = list(log.channels.values())
-    chosen = [ch for ch in every if not ch.reserved or len(ch)] if topics is None else log.match(topics)
-    without = {ch.number for ch in log.match(exclude)} if exclude else set()
-    chosen = [ch for ch in chosen if ch.number not in without]
-    if without and not chosen:
-        raise UsageError("no channel is left", path=log.name)
-    if not output.reads:
-        return chosen
-    readable = [ch for ch in chosen if readers(ch, output.reads)]
-    if not readable:
-        fit = [repr(ch.topic) for ch in every if readers(ch, output.reads)]
-        hint = f"; these do: {', '.join(fit[:5])}{' …' * (len(fit) > 5)}" if fit else ""
-        which = "the log has no channel that holds" if topics is None else "none of the channels chosen holds"
-        raise LogError(f"{which} {output.needs}{hint}", path=log.name)
-    return readable

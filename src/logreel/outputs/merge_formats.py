@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Unpack
 from logreel.errors import UsageError
 from logreel.io.atomic_file import exists, keep_sources, target_of
 from logreel.io.output_stream import Destination
-from logreel.log.joined_log import inputs_of
 from logreel.log.log import Log
+from logreel.log.source_files import inputs_of
 from logreel.ops.rewrite.merge import (
     Joining,
     MergedLog,

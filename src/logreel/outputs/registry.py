@@ -1,18 +1,141 @@
-"""The outputs of ``convert``, by suffix."""
+"""The outputs of ``convert``, by suffix, and the Job that each of them writes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from logreel.errors import UsageError
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import LogError, UsageError
 from logreel.lenses import lenses
 from logreel.registry.registry import Registry, formats, lazy
 
 if TYPE_CHECKING:
-    from logreel.log.log import Channel
+    import pyarrow as pa
+
+    from logreel.io.arrays import I64
+    from logreel.io.output_stream import OutputStream
+    from logreel.log.log import Channel, Log
+    from logreel.log.topic_fields import FieldsByTopic
+    from logreel.ops.rewrite.target import Progress
+
+
+@dataclass
+class SkipCounter:
+    """Counts skipped items, and keeps the reason of the first."""
+
+    count: int = 0
+    reason: str = ""
+
+    def add(self, reason: str) -> None:
+        """Count one more item."""
+        self.reason = self.reason or reason
+        self.count += 1
+
+    def sentences(self, item: str, what: str) -> list[str]:
+        """Return the sentence ``3 <item>s <what>: <reason>`` in a list, empty if nothing was skipped."""
+        counted = f"{self.count} {item}{'s' * (self.count != 1)}"
+        return [f"{counted} {what}: {self.reason[:200]}"] if self.count else []
+
+
+@dataclass
+class Job:
+    """Channels of a log to write, with start <= time < end (ns).
+
+    utc      True: UTC times
+    interpolate  True: in tables, spread the times of the records in a message up to the next message
+    fields   field paths by topic, for tables and JSON; a topic without an entry, or with None: all
+    rows     number of rows, messages, pictures … written so far, by topic
+    skipped  a sentence for each thing that could not be written
+    notes    a sentence for each remark that is no loss
+    done     number of messages processed so far, see ``advance``
+    stream   stream for the output instead of a file; None: a file
+    """
+
+    log: Log
+    channels: list[Channel]
+    start: int | None = None
+    end: int | None = None
+    utc: bool = False
+    progress: Progress | None = None
+    rows: dict[str, int] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    interpolate: bool = False
+    fields: FieldsByTopic = field(default_factory=dict)
+    done: int = 0
+    stream: OutputStream | None = None
+    _next: int = 0
+
+    @cached_property
+    def total(self) -> int:
+        """Number of messages of all channels, outside of the interval included."""
+        return sum(len(ch) for ch in self.channels)
+
+    def in_interval(self, times: I64) -> NDArray[np.bool_]:
+        """Return bool[n]: which of *times* (ns) are in the interval."""
+        first = np.ones(len(times), np.bool_) if self.start is None else times >= self.start
+        return first if self.end is None else first & (times < self.end)
+
+    def count_rows(self, topic: str, rows: int) -> None:
+        """Count *rows* of a topic as written; each is one message."""
+        self.rows[topic] = self.rows.get(topic, 0) + rows
+        self.advance(rows)
+
+    def advance(self, messages: int) -> None:
+        """Count *messages* as processed, and report to *progress* at every 0.5 % and at the end."""
+        self.done += messages
+        if self.progress is not None and self.done >= self._next:
+            self._next = min(self.done + self.total // 200, self.total)
+            self.progress(self.done, max(self.done, self.total))
+
+    def table(self, ch: Channel) -> tuple[pa.Schema, Iterator[pa.RecordBatch], bool]:
+        """Return the schema of *ch*, its rows in batches of bounded size, and whether there are any rows.
+
+        Rows are counted when they are read. The metadata of the schema contains the definition of the messages, if it
+        is text. Raises DefinitionError if the definition cannot be used.
+        """
+        from logreel.log.tables import RowOptions, empty_table
+        from logreel.ops.query.record_batches import bounded_batches
+
+        batches = bounded_batches(
+            ch, self.start, self.end, self.utc, self.interpolate, self.fields.get(ch.topic)
+        )
+        head = next(batches, None)
+        if head is None:
+            none = empty_table(ch, RowOptions(True, self.utc, self.interpolate), self.paths(ch))
+            return with_definition(none.schema, ch), iter(()), False
+        return (
+            with_definition(head.schema, ch),
+            self._counted(ch.topic, itertools.chain([head], batches)),
+            True,
+        )
+
+    def paths(self, ch: Channel) -> list[str] | None:
+        """Return the Layout paths of the fields chosen of *ch*, or None for all."""
+        from logreel.log.tables import own_paths
+
+        return own_paths(ch, self.fields.get(ch.topic))
+
+    def _counted(self, topic: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield batch
+            self.count_rows(topic, batch.num_rows)
+
+
+def with_definition(schema: pa.Schema, ch: Channel) -> pa.Schema:
+    """Return *schema* with the definition of *ch* in its metadata."""
+    definition = {"format": ch.log.format, "encoding": ch.schema.encoding, "definition": ch.schema.text}
+    meta = {
+        key.encode(): value.encode("utf-8", "backslashreplace") for key, value in definition.items() if value
+    }
+    return schema.with_metadata({**schema.metadata, **meta})
 
 
 class Shape(Enum):
@@ -79,10 +202,10 @@ _BUILT_IN = (
     Output(
         ".parquet",
         "Apache Parquet",
-        lazy("logreel.outputs.tables.parquet:write"),
+        lazy("logreel.outputs.tables.columnar:write_parquet"),
         Shape.TABLES,
         media=_PARQUET,
-        table=lazy("logreel.outputs.tables.parquet:Table"),
+        table=lazy("logreel.outputs.tables.columnar:ParquetTable"),
     ),
     Output(
         ".csv",
@@ -95,10 +218,10 @@ _BUILT_IN = (
     Output(
         ".arrow",
         "Apache Arrow IPC",
-        lazy("logreel.outputs.tables.arrow:write"),
+        lazy("logreel.outputs.tables.columnar:write_arrow"),
         Shape.TABLES,
         media=_ARROW,
-        table=lazy("logreel.outputs.tables.arrow:Table"),
+        table=lazy("logreel.outputs.tables.columnar:ArrowTable"),
     ),
     Output(
         ".ndjson",
@@ -110,7 +233,7 @@ _BUILT_IN = (
     Output(
         ".jpg",
         "Pictures",
-        lazy("logreel.outputs.media.jpg:write"),
+        lazy("logreel.outputs.media.pictures:write_picture"),
         Shape.ITEMS,
         "picture",
         "pictures",
@@ -119,7 +242,7 @@ _BUILT_IN = (
     Output(
         ".ply",
         "Point clouds",
-        lazy("logreel.outputs.media.ply:write"),
+        lazy("logreel.outputs.media.clouds:write_ply"),
         Shape.ITEMS,
         "cloud",
         "clouds",
@@ -135,14 +258,14 @@ _BUILT_IN = (
         "pictures",
         media="",
     ),
-    Output(".rrd", "Recordings of Rerun", lazy("logreel.outputs.rerun.rrd:write"), Shape.WHOLE, media=""),
+    Output(".rrd", "Recordings of Rerun", lazy("logreel.outputs.rerun:write"), Shape.WHOLE, media=""),
     Output(
-        ".kml", "Tracks in KML", lazy("logreel.outputs.tracks.kml:write"), Shape.WHOLE, *_TRACKS, media=_KML
+        ".kml", "Tracks in KML", lazy("logreel.outputs.tracks:write_kml"), Shape.WHOLE, *_TRACKS, media=_KML
     ),
     Output(
         ".gpx",
         "Tracks in GPX",
-        lazy("logreel.outputs.tracks.gpx:write"),
+        lazy("logreel.outputs.tracks:write_gpx"),
         Shape.WHOLE,
         *_TRACKS,
         media="application/gpx+xml",
@@ -150,7 +273,7 @@ _BUILT_IN = (
     Output(
         ".geojson",
         "Tracks in GeoJSON",
-        lazy("logreel.outputs.tracks.geojson:write"),
+        lazy("logreel.outputs.tracks:write_geojson"),
         Shape.WHOLE,
         *_TRACKS,
         media=_GEOJSON,
@@ -158,7 +281,7 @@ _BUILT_IN = (
     Output(
         ".pcap",
         "Captures of Velodyne packets",
-        lazy("logreel.outputs.media.pcap:write"),
+        lazy("logreel.outputs.media.clouds:write_pcap"),
         Shape.VIDEOS,
         "packet",
         "packets",
@@ -170,10 +293,10 @@ _BUILT_IN = (
 PARQUET_WITH_STRUCTS = Output(
     ".parquet",
     "Apache Parquet",
-    lazy("logreel.outputs.tables.parquet:write_nested"),
+    lazy("logreel.outputs.tables.columnar:write_nested"),
     Shape.TABLES,
     media=_PARQUET,
-    table=lazy("logreel.outputs.tables.parquet:NestedTable"),
+    table=lazy("logreel.outputs.tables.columnar:NestedTable"),
 )
 CSV_WITHOUT_FORMULAS = Output(
     ".csv",
@@ -218,3 +341,27 @@ def find_output(name: str) -> Output:
                 return output
     known = ", ".join(output.names[0] for output in (*OUTPUTS.all().values(), *logs().values()))
     raise UsageError(f"the suffix of {name!r} names no output; known: {known}")
+
+
+def channels_for(
+    log: Log, topics: str | Iterable[str] | None, output: Output, exclude: str | Iterable[str] = ()
+) -> list[Channel]:
+    """Return the chosen channels with the content that *output* needs, without those of *exclude*.
+
+    Raises TopicError, UsageError if no channel is left, and LogError if no channel has the content.
+    """
+    every = list(log.channels.values())
+    chosen = [ch for ch in every if not ch.reserved or len(ch)] if topics is None else log.match(topics)
+    without = {ch.number for ch in log.match(exclude)} if exclude else set()
+    chosen = [ch for ch in chosen if ch.number not in without]
+    if without and not chosen:
+        raise UsageError("no channel is left", path=log.name)
+    if not output.reads:
+        return chosen
+    readable = [ch for ch in chosen if readers(ch, output.reads)]
+    if not readable:
+        fit = [repr(ch.topic) for ch in every if readers(ch, output.reads)]
+        hint = f"; these do: {', '.join(fit[:5])}{' …' * (len(fit) > 5)}" if fit else ""
+        which = "the log has no channel that holds" if topics is None else "none of the channels chosen holds"
+        raise LogError(f"{which} {output.needs}{hint}", path=log.name)
+    return readable

@@ -14,8 +14,8 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from logreel._version import __version__
 from logreel.errors import DefinitionError, LogError
-from logreel.log.joined_log import inputs_of
 from logreel.log.scan import Brief
+from logreel.log.source_files import inputs_of
 from logreel.ops.json_values import to_json_values
 from logreel.ops.query.align import Alignment
 from logreel.outputs.files import (
@@ -28,9 +28,8 @@ from logreel.outputs.files import (
     sync_all,
     synced,
 )
-from logreel.outputs.job import Job
 from logreel.outputs.media.items import write_items
-from logreel.outputs.registry import Output, Shape
+from logreel.outputs.registry import Job, Output, Shape
 from logreel.outputs.tables.combined import aligned_table, long_table, write_lines
 
 if TYPE_CHECKING:

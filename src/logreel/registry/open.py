@@ -289,7 +289,7 @@ def open_one_of_several(
 
 def _allow_decrypted(log: Log) -> Log:
     # Not imported for logs that nobody said this of.
-    from logreel.log.decrypted import allow_decrypted
+    from logreel.log.source_files import allow_decrypted
 
     return allow_decrypted(log)
 

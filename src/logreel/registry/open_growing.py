@@ -12,9 +12,9 @@ from typing import IO
 from logreel.errors import LogError, UnknownFormatError
 from logreel.io.growing_file import FileChange, GrowingFile, GrowingStream
 from logreel.io.source import HEAD_BYTES, Definitions
-from logreel.log.decrypted import allow_decrypted
 from logreel.log.growing_log import POLL
 from logreel.log.log import Log
+from logreel.log.source_files import allow_decrypted
 from logreel.registry.open import Rescanner, log_of
 from logreel.registry.registry import formats
 

@@ -1,6 +1,6 @@
 """Definition languages: what the text or the bytes of a schema say of messages.
 
-``languages`` has one object for each language, which everything above asks; a folder for each language has its parts.
+``languages`` has one object for each language, which everything above asks; a module or folder for each has its parts.
 ``catalogue`` is what known definitions of all languages have in common, with those that the user added.
 """
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 def fixed_limits() -> Iterator[FixedLimit]:
     """Yield the bounds of this room that no option raises."""
     from logreel.limits import REFUSED, FixedLimit
-    from logreel.schemas.ros1msg import grammar
-    from logreel.schemas.ros2msg import cdr
+    from logreel.schemas import ros2msg
+    from logreel.schemas.ros1msg import definition
 
-    yield FixedLimit("bytes of a ROS 1 definition", grammar.MAX_TEXT, "real ones have some kB", REFUSED)
-    yield FixedLimit("bytes of a ROS 2 definition", cdr.MAX_TEXT, "real ones have some kB", REFUSED)
+    yield FixedLimit("bytes of a ROS 1 definition", definition.MAX_TEXT, "real ones have some kB", REFUSED)
+    yield FixedLimit("bytes of a ROS 2 definition", ros2msg.MAX_TEXT, "real ones have some kB", REFUSED)
     yield FixedLimit(
         "characters of the name of a ROS type or field",
-        grammar.MAX_NAME,
+        definition.MAX_NAME,
         "real ones have fewer than 100",
         REFUSED,
     )

@@ -237,8 +237,8 @@ class _Protobuf(Language):
         return protobuf_serializer(descriptor)
 
     def schema_from_layout(self, layout: Layout, name: str) -> Schema:
-        from logreel.schemas.protobuf.describe import descriptor_set
-        from logreel.schemas.protobuf.from_layout import descriptor_from_layout
+        from logreel.schemas.protobuf.encoder import descriptor_from_layout
+        from logreel.schemas.protobuf.types import descriptor_set
 
         return Schema.of(name, self.name, descriptor_set(descriptor_from_layout(layout, name)))
 
@@ -267,7 +267,7 @@ class _JsonSchema(Language):
     """JSON Schemas; JSON without a schema has one field with its text."""
 
     def decoder(self, schema: Schema, hints: Hints = NO_HINTS) -> DecoderWithLayout:
-        from logreel.schemas.json.payload_decoder import JsonDecoder
+        from logreel.schemas.jsonschema import JsonDecoder
 
         return JsonDecoder(schema.text if schema.encoding == self.name else "")
 
@@ -277,7 +277,7 @@ class _JsonSchema(Language):
         Raises DefinitionError for a schema without properties, or with properties of no single type, whose values
         tables have as text.
         """
-        from logreel.schemas.json.payload_decoder import JsonDecoder, json_bytes
+        from logreel.schemas.jsonschema import JsonDecoder, json_bytes
 
         decoder = JsonDecoder(schema.text)
         if not decoder.has_fields or decoder.has_untyped:
@@ -285,7 +285,7 @@ class _JsonSchema(Language):
         return Serializer(decoder.layout, json_bytes)
 
     def schema_from_layout(self, layout: Layout, name: str) -> Schema:
-        from logreel.schemas.json.payload_decoder import json_schema
+        from logreel.schemas.jsonschema import json_schema
 
         return Schema(name, self.name, json_schema(layout))
 
@@ -380,7 +380,7 @@ def protobuf_serializer(descriptor: Any) -> Serializer:
 def _protobuf_payload(make: Callable[[], Any], name: str, fields: dict[str, Any]) -> bytes:
     from google.protobuf.message import DecodeError
 
-    from logreel.schemas.protobuf.fill import fill
+    from logreel.schemas.protobuf.layouts import fill
 
     message = make()
     try:

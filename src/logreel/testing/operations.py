@@ -23,10 +23,10 @@ from hypothesis.stateful import (
 
 from logreel.errors import LogError, UsageError
 from logreel.log.log import Log
-from logreel.ops.rewrite.merge import merge
 from logreel.ops.rewrite.parts import with_members
 from logreel.ops.rewrite.recover import recover
 from logreel.ops.rewrite.slice import slice_log, sort_log
+from logreel.outputs.merge_formats import merge
 from logreel.registry.format import Format
 from logreel.testing.judge import check_continued, expect, later, no_hang, opened_as
 from logreel.write.writer import create

@@ -243,9 +243,9 @@ class FormatSuite:
 
     def test_slices_and_merges_compose(self) -> None:
         """A slice of everything equals the log, and the merged parts of a log equal the sorted log."""
-        from logreel.ops.rewrite.merge import merge
         from logreel.ops.rewrite.slice import slice_log, sort_log
         from logreel.ops.rewrite.split import split
+        from logreel.outputs.merge_formats import merge
 
         self._need_writer()
         suffix = self.format.suffixes[0]

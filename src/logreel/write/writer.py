@@ -32,8 +32,7 @@ from logreel.log.times import Time, WriterClock, written_array, written_ns
 from logreel.registry.format import Format
 from logreel.registry.open import open_log
 from logreel.registry.registry import check_options, formats
-from logreel.write.format_writer import FormatWriter
-from logreel.write.payloads import Payload, Payloads
+from logreel.write.format_writer import FormatWriter, Payload, Payloads
 
 if TYPE_CHECKING:
     import pyarrow as pa

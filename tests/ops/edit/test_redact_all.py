@@ -16,9 +16,9 @@ from logreel.errors import LogError
 from logreel.lenses import Position, lenses
 from logreel.ops.edit import coordinates, residue
 from logreel.ops.edit.masks import IdentityMask, TimeMask
+from logreel.ops.edit.meanings import Cells
 from logreel.ops.edit.pictures import without_metadata
 from logreel.ops.edit.place_mask import PlaceMask
-from logreel.ops.edit.position_fields import Cells
 from support.builders.contents import SAMPLES
 from support.builders.hiding_places import (
     CHANNELS,
@@ -254,7 +254,7 @@ def test_what_should_be_replaced_and_is_still_there_fails(
 ) -> None:
     pytest.importorskip("PIL")
     (tmp_path / "a.mcap").write_bytes(hiding_places())
-    monkeypatch.setattr("logreel.ops.edit.log_masking.LogMasking.schema", lambda self, topic, schema: schema)
+    monkeypatch.setattr("logreel.ops.edit.place_mask.LogMasking.schema", lambda self, topic, schema: schema)
     with pytest.raises(LogError, match="still has what was to be replaced: definition of /commented"):
         logreel.edit(tmp_path / "a.mcap", tmp_path / "b.mcap", redact="identity")
     assert not (tmp_path / "b.mcap").exists()

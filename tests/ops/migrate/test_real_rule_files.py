@@ -11,7 +11,7 @@ import pytest
 
 import logreel
 from logreel.ops.migrate.bmr import read_bmr
-from logreel.ops.migrate.rule import BoundRule
+from logreel.ops.migrate.types import BoundRule
 from logreel.schemas.ros1msg import DefinitionRegistry, define, layout
 from support.oracles import genuine_rosbag
 from support.oracles.ros1 import random_payload

@@ -11,8 +11,7 @@ import pytest
 
 import logreel
 from logreel.outputs.dataset.building import BrokenPicturesError, first_shape, frames
-from logreel.outputs.media.frames import add_stream, encode
-from logreel.outputs.media.pictures import png
+from logreel.outputs.media.pictures import add_stream, encode, png
 from support.builders.training_logs import HEIGHT, WIDTH, number_of, picture
 
 av = pytest.importorskip("av")

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 import logreel
-from logreel.outputs.foxglove.schemas import wellknown
-from logreel.schemas.protobuf.describe import descriptor_set
+from logreel.outputs.foxglove.messages import wellknown
+from logreel.schemas.protobuf.types import descriptor_set
 from logreel.schemas.ros1msg import define
 from support.oracles.frames import Sent
 

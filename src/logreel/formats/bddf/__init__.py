@@ -31,12 +31,12 @@ def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _limits() -> Iterator[FixedLimit]:
-    from logreel.formats.bddf import descriptors, index_builder, reader, records, value_series
+    from logreel.formats.bddf import reader, records, value_series
     from logreel.limits import GROWING, FixedLimit
 
     yield FixedLimit(
         "series of a BDDF",
-        index_builder.MAX_SERIES,
+        reader.MAX_SERIES,
         "the table of series has one entry for each number",
         "the declaration is a problem `garbage`",
     )
@@ -48,7 +48,7 @@ def _limits() -> Iterator[FixedLimit]:
     )
     yield FixedLimit(
         "dimensions of a BDDF array",
-        descriptors.MAX_DIMENSIONS,
+        records.MAX_DIMENSIONS,
         "each is a level of a list",
         "the channel has no fields",
     )
@@ -74,7 +74,7 @@ FORMAT = Format(
     sniff=_sniff,
     scan=lazy_scan("logreel.formats.bddf.scan_builder:scan"),
     create=lazy("logreel.formats.bddf.writer:BddfWriter"),
-    append=lazy("logreel.formats.bddf.append:append"),
+    append=lazy("logreel.formats.bddf.writer:append"),
     follow=lazy("logreel.formats.bddf.scan_builder:BddfGrowing"),
     copier=lazy("logreel.formats.bddf.copier:BddfCopier"),
     like=_like,
@@ -85,6 +85,6 @@ FORMAT = Format(
     file_facts=("indexed", "checksum", "sha1"),
     meaning=lazy("logreel.formats.bddf.meaning:meaning"),
     bands=lazy("logreel.formats.bddf.meaning:bands"),
-    storage=lazy_value("logreel.formats.bddf.storage:STORAGE"),
+    storage=lazy_value("logreel.formats.bddf.records:STORAGE"),
     limits=_limits,
 )

@@ -10,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from logreel.formats.bddf import descriptors
-from logreel.formats.bddf.descriptors import CHECKSUM_NONE, CHECKSUM_SHA1, FileDescriptor, StructType
-from logreel.formats.bddf.index_builder import IndexBuilder
-from logreel.formats.bddf.records import END, MAGIC
+from logreel.formats.bddf import records
+from logreel.formats.bddf.reader import IndexBuilder
+from logreel.formats.bddf.records import CHECKSUM_NONE, CHECKSUM_SHA1, END, MAGIC, FileDescriptor, StructType
 from logreel.formats.bddf.scan_builder import ScanBuilder, topic_of
 from logreel.formats.bddf.schema_maker import identity, series_key
 from logreel.formats.bddf.writer import BddfWriter, NonDataBlock, UnexpectedBlock, non_data_blocks
@@ -81,7 +80,7 @@ def _plan(
 ) -> BlockPlan:
     """Return the plan for the blocks *blocks*, which hold no data. Raises UnexpectedBlock if they cannot be copied."""
     file = state.found.file
-    first = [block.header.pos for block in blocks if block.kind == descriptors.FILE]
+    first = [block.header.pos for block in blocks if block.kind == records.FILE]
     has_checksum = file.checksum in (CHECKSUM_NONE, CHECKSUM_SHA1) and file.checksum_size == 20
     if first != [len(MAGIC)] or not has_checksum:
         raise UnexpectedBlock("no file descriptor that a new file could have")
@@ -94,7 +93,7 @@ def _plan(
     for block in blocks:
         if block.header.kind == END:
             dropped.append((block.header.pos, state.source.size))
-        elif block.kind in (descriptors.FILE, descriptors.SERIES) or (block.kind == -1 and keep_unknown):
+        elif block.kind in (records.FILE, records.SERIES) or (block.kind == -1 and keep_unknown):
             kept.append((block.header.pos, block.header.next))
         else:
             dropped.append((block.header.pos, block.header.next))

@@ -16,16 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Problem
-from logreel.formats.bddf import descriptors
-from logreel.formats.bddf.descriptors import FileDescriptor, FileIndex, SeriesDeclaration
-from logreel.formats.bddf.index_builder import MAX_SERIES, SERIES_RULES, locate_payloads
-from logreel.formats.bddf.reader import Found, Reader
+from logreel.formats.bddf import records
+from logreel.formats.bddf.reader import MAX_SERIES, SERIES_RULES, Found, Reader, locate_payloads
 from logreel.formats.bddf.records import (
     DESCRIPTOR,
     END_BYTES,
     INDEX_AT,
     MAGIC,
     EndBlock,
+    FileDescriptor,
+    FileIndex,
+    SeriesDeclaration,
     read_descriptor,
     read_end_block,
     read_header,
@@ -69,7 +70,7 @@ class FooterIndex:
             raise BadIndex(f"it is said to be at {ending.index}")
         descriptor_kind, content, after = self.descriptor(ending.index)
         # A file without series has an empty descriptor there.
-        if after != ending.pos or descriptor_kind not in (descriptors.FILE_INDEX, 0):
+        if after != ending.pos or descriptor_kind not in (records.FILE_INDEX, 0):
             raise BadIndex(f"there is none at {ending.index}")
         try:
             self.file = FileIndex.parse(content)
@@ -107,7 +108,7 @@ class FooterIndex:
         pos, declared = self.file.offsets[number], self.declared_at(number)
         _, end = self.series_index(pos)
         descriptor_kind, content, after = self.descriptor(declared)
-        if descriptor_kind != descriptors.SERIES:
+        if descriptor_kind != records.SERIES:
             raise BadIndex(f"series {number} is not declared at {declared}")
         series = SeriesDeclaration.parse(content)
         if (series.index, series.identifier) != (number, self.file.identifiers[number]):
@@ -160,7 +161,7 @@ class FooterIndex:
             size, at = varint(start, at)
         except BadWire:
             raise BadIndex(f"there is no index of a series at {pos}") from None
-        if tag != descriptors.SERIES_INDEX << 3 | 2 or size != head.size - at:
+        if tag != records.SERIES_INDEX << 3 | 2 or size != head.size - at:
             raise BadIndex(f"there is no index of a series at {pos}")
         return head.body + at, head.next
 
@@ -184,7 +185,7 @@ class VerifiedIndex:
 
     def __init__(self, source: Source, index: FooterIndex) -> None:
         descriptor_kind, content, self._used = index.descriptor(len(MAGIC))
-        if descriptor_kind != descriptors.FILE:
+        if descriptor_kind != records.FILE:
             raise BadIndex("the file does not begin with its descriptor")
         self._source, self._index = source, index
         self.file = FileDescriptor.parse(content)

@@ -13,20 +13,6 @@ from typing import Any
 import numpy as np
 
 from logreel.errors import UnsupportedError
-from logreel.formats.bddf.descriptors import (
-    BEFORE,
-    CHECKSUM_NONE,
-    CHECKSUM_SHA1,
-    JSON,
-    PROTOBUF,
-    MessageSeriesType,
-    PodType,
-    SeriesDeclaration,
-    StructType,
-    own_descriptors,
-    schema_in_annotations,
-)
-from logreel.formats.bddf.index_builder import SERIES_RULES
 from logreel.formats.bddf.index_reader import (
     BadIndex,
     FooterIndex,
@@ -35,15 +21,32 @@ from logreel.formats.bddf.index_reader import (
     unused_index,
 )
 from logreel.formats.bddf.payload_decoders import (
+    SCHEMA,
+    TICK,
     AdditionalIndexDecoder,
     MessageDecoders,
+    SignalDecoder,
+    Signals,
     column_names,
     distinct_names,
+    distinct_sizes,
     with_additional_indexes,
 )
-from logreel.formats.bddf.reader import Found, Reader
-from logreel.formats.bddf.records import MAGIC
-from logreel.formats.bddf.signals import SCHEMA, TICK, SignalDecoder, Signals, distinct_sizes
+from logreel.formats.bddf.reader import SERIES_RULES, Found, Reader
+from logreel.formats.bddf.records import (
+    BEFORE,
+    CHECKSUM_NONE,
+    CHECKSUM_SHA1,
+    JSON,
+    MAGIC,
+    PROTOBUF,
+    MessageSeriesType,
+    PodType,
+    SeriesDeclaration,
+    StructType,
+    own_descriptors,
+    schema_in_annotations,
+)
 from logreel.formats.bddf.value_series import RAW, PodDecoder, StructJoin, block_layout, describe, type_text
 from logreel.formats.bddf.verify import compare_checksum, verify
 from logreel.index.channel_index import SyntheticMessages
@@ -55,7 +58,7 @@ from logreel.log.log import Log
 from logreel.log.scan import ORIGINAL, ChannelInfo, PayloadDecoder, Scan, ScanPart, Schema, TextLine
 from logreel.log.side_columns import LayoutDecoder
 from logreel.log.times import seconds_text, utc_text
-from logreel.schemas.json.payload_decoder import JsonDecoder
+from logreel.schemas.jsonschema import JsonDecoder
 from logreel.schemas.protobuf.payload_decoder import ProtobufDecoder, WireDecoder
 from logreel.schemas.protobuf.wire import BadWire, items
 
@@ -371,9 +374,9 @@ class ScanBuilder:
     @cached_property
     def signals(self) -> list[Signals]:
         """Signal schemas in the file, and in other files of the same log."""
-        return distinct_sizes(signal for state in self.files for signal in state._own_signals())
+        return distinct_sizes(signal for state in self.files for signal in state.own_signals())
 
-    def _own_signals(self) -> Iterator[Signals | None]:
+    def own_signals(self) -> Iterator[Signals | None]:
         """Yield the signal schemas in the file; None for those that cannot be read."""
         numbers = [
             i

@@ -1,10 +1,14 @@
-"""Schemas of new BDDF files: types of series, and Layouts of messages that are written by fields."""
+"""Schemas of new BDDF files: types of series, the blocks that declare them, and Layouts for writing by fields.
+
+Fields of descriptors are written in order of their numbers.
+"""
 
 from __future__ import annotations
 
 import base64
 import os
 import re
+import struct
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +18,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UsageError
-from logreel.formats.bddf.descriptors import (
+from logreel.formats.bddf import records
+from logreel.formats.bddf.payload_decoders import (
+    TICK,
+    Signals,
+    column_names,
+    distinct_names,
+    with_additional_indexes,
+)
+from logreel.formats.bddf.records import (
     BEFORE,
+    DESCRIPTOR,
     DESCRIPTORS,
+    END,
+    END_MAGIC,
     JSON,
     JSON_SCHEMA,
+    MAX_DESCRIPTOR,
     POD_TYPES,
     PROTOBUF,
+    FileDescriptor,
+    FileIndex,
     Identifier,
     MessageSeriesType,
     PodType,
@@ -29,26 +47,83 @@ from logreel.formats.bddf.descriptors import (
     own_descriptors,
     schema_in_annotations,
 )
-from logreel.formats.bddf.encode_blocks import series_descriptor
-from logreel.formats.bddf.payload_decoders import column_names, distinct_names, with_additional_indexes
-from logreel.formats.bddf.records import MAX_DESCRIPTOR
 from logreel.formats.bddf.scan_builder import TEXT, topic_of
-from logreel.formats.bddf.signals import TICK, Signals
 from logreel.formats.bddf.value_series import RAW, block_layout
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Scalar, Sequence, Struct
 from logreel.log.scan import ORIGINAL, Schema, channel_key
-from logreel.schemas.json.payload_decoder import JsonDecoder, json_bytes, json_schema
+from logreel.schemas.jsonschema import JsonDecoder, json_bytes, json_schema
 from logreel.schemas.languages import protobuf_serializer
-from logreel.write.payloads import Payloads, joined, serialize_rows
-from logreel.write.schema_maker import Abilities, PayloadSplitter, SchemaMaker, TextChannel, TextColumns
+from logreel.schemas.protobuf.encoder import mapping, number, packed, part, text
+from logreel.write.format_writer import (
+    Abilities,
+    Payloads,
+    PayloadSplitter,
+    SchemaMaker,
+    TextChannel,
+    TextColumns,
+    joined,
+    serialize_rows,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.schemas.protobuf.describe import ProtoMessage
-    from logreel.schemas.protobuf.types import Types
+    from logreel.schemas.protobuf.types import ProtoMessage, Types
+
+#: Size field of the end block, as the reference writer sets it; readers ignore it.
+END_SIZE = 24
+
+
+def descriptor(field: int, content: bytes) -> bytes:
+    """Return a descriptor block with one message, given by its field number; 0: an empty block."""
+    body = part(field, content) if field else b""
+    return struct.pack("<Q", DESCRIPTOR << 56 | len(body)) + body
+
+
+def file_descriptor(file: FileDescriptor) -> bytes:
+    """Return the first block of a file."""
+    version = b"".join(number(i + 1, n) for i, n in enumerate(file.version))
+    body = part(1, version) + mapping(2, file.annotations)
+    return descriptor(records.FILE, body + number(3, file.checksum) + number(4, file.checksum_size))
+
+
+def identifier(name: Identifier) -> bytes:
+    """Return the bytes of a SeriesIdentifier."""
+    return text(1, name.type) + mapping(2, name.spec)
+
+
+def series_descriptor(series: SeriesDeclaration) -> bytes:
+    """Return the block that declares a series."""
+    body = number(1, series.index) + part(2, identifier(series.identifier)) + number(3, series.hash)
+    match series.type:
+        case MessageSeriesType(content, name, is_metadata):
+            body += part(4, text(1, content) + text(2, name) + number(3, is_metadata))
+        case PodType(pod_type, dimension):
+            body += part(5, number(1, POD_TYPES.index(pod_type)) + packed(2, dimension))
+        case StructType(members):
+            body += part(6, mapping(1, members))
+    body += mapping(7, series.annotations) + b"".join(part(8, name) for name in series.names)
+    return descriptor(records.SERIES, body + text(9, series.description))
+
+
+def file_index(index: FileIndex) -> bytes:
+    """Return the file index block, which is empty for a file without series."""
+    if not index.identifiers:
+        return descriptor(0, b"")
+    names = b"".join(part(1, identifier(identity)) for identity in index.identifiers)
+    return descriptor(records.FILE_INDEX, names + packed(2, index.offsets) + packed(3, index.hashes))
+
+
+def end_block_head(index: int) -> bytes:
+    """Return the end block up to its checksum, which covers this part; *index* is the offset of the file index."""
+    return struct.pack("<QQ", END << 56 | END_SIZE, index)
+
+
+def end_block_tail(digest: bytes) -> bytes:
+    """Return the end block from its checksum on."""
+    return digest + END_MAGIC
 
 
 #: Returns the protobuf library's Descriptor of a message type, or None.
@@ -177,8 +252,8 @@ def _text_columns(lines: TextColumns) -> dict[str, Any]:
 
 def _text_payloads(table: pa.Table) -> Payloads:
     """Return messages of the type TextMessage."""
-    from logreel.schemas.protobuf.columns import encode, texts
-    from logreel.schemas.protobuf.describe import ProtoField, ProtoMessage
+    from logreel.schemas.protobuf.encoder import encode, texts
+    from logreel.schemas.protobuf.types import ProtoField, ProtoMessage
 
     fields = (ProtoField(name, n, field_type) for n, (name, field_type) in enumerate(_TEXT_KINDS.items(), 1))
     values = dict[str, Any]()
@@ -216,8 +291,8 @@ class BddfSchemaMaker(SchemaMaker):
 
     def schema_to_encode(self, topic: str, layout: Layout, name: str = "") -> Schema:
         """Return a POD type as ``schema_from_layout`` does, else a protobuf type, which the series describes."""
-        from logreel.schemas.protobuf.describe import descriptor_set
-        from logreel.schemas.protobuf.from_layout import descriptor_from_layout, identifier
+        from logreel.schemas.protobuf.encoder import descriptor_from_layout, identifier
+        from logreel.schemas.protobuf.types import descriptor_set
 
         pod = schema_from_layout(layout)
         if pod.encoding == "bddf":
@@ -234,8 +309,7 @@ class BddfSchemaMaker(SchemaMaker):
         made = self._made.get(own_descriptors(self.series[number].annotations))
         if made is None:
             return super().encode(number, table, records)
-        from logreel.schemas.protobuf.columns import encode
-        from logreel.schemas.protobuf.from_layout import values
+        from logreel.schemas.protobuf.encoder import encode, values
 
         message, layout = made
         names = [f.name for f in layout.record.visible()]

@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DamagedError, DefinitionError, Problem
-from logreel.formats.bddf.descriptors import (
+from logreel.formats.bddf.payload_decoders import distinct_names
+from logreel.formats.bddf.reader import locate_payloads
+from logreel.formats.bddf.records import (
     MAX_DIMENSIONS,
     MessageSeriesType,
     PodType,
     SeriesDeclaration,
     StructType,
 )
-from logreel.formats.bddf.index_builder import locate_payloads
-from logreel.formats.bddf.payload_decoders import distinct_names
 from logreel.index.channel_index import SyntheticMessages
 from logreel.index.gather import PayloadRange, gather_bytes
 from logreel.index.message_index import MessageIndex
@@ -144,7 +144,7 @@ class PodDecoder:
     ) -> Decoded:
         """Return columns: *values* are the bytes of all samples, *count* the number of samples per block."""
         from logreel.layout.arrow import Decoded
-        from logreel.layout.arrow_from_buffers import build
+        from logreel.layout.numpy_columns import build
 
         total = int(count.sum())
         arrays = []

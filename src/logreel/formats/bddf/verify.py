@@ -6,15 +6,15 @@ import hashlib
 from collections.abc import Iterator
 
 from logreel.errors import Finding, Problem
-from logreel.formats.bddf import descriptors
-from logreel.formats.bddf.descriptors import FileDescriptor, SeriesDeclaration
-from logreel.formats.bddf.index_builder import SERIES_RULES
+from logreel.formats.bddf import records
 from logreel.formats.bddf.index_reader import BadIndex, FooterIndex
-from logreel.formats.bddf.reader import Found
+from logreel.formats.bddf.reader import SERIES_RULES, Found
 from logreel.formats.bddf.records import (
     DIGEST_AT,
     END_BYTES,
     MAGIC,
+    FileDescriptor,
+    SeriesDeclaration,
     read_descriptor,
     read_end_block,
     read_header,
@@ -45,10 +45,10 @@ def verify_checksum(source: Source) -> list[Finding]:
     at = source.size - DIGEST_AT
     try:
         descriptor_kind, content = read_descriptor(source, len(MAGIC), source.size)
-        file = FileDescriptor.parse(content) if descriptor_kind == descriptors.FILE else FileDescriptor()
+        file = FileDescriptor.parse(content) if descriptor_kind == records.FILE else FileDescriptor()
     except BadWire:
         file = FileDescriptor()
-    if file.checksum == descriptors.CHECKSUM_NONE:
+    if file.checksum == records.CHECKSUM_NONE:
         if any(ending.digest) and ending.digest == digest(source, at):
             text = "the file states that it has no checksum, and has a right one"
             return [Finding("checksum", "warn", at, len(ending.digest), text)]
@@ -86,7 +86,7 @@ def _file_descriptor(source: Source, content: Found) -> Iterator[Finding]:
     if file.version[0] != 1:
         shown = ".".join(map(str, file.version))
         yield Finding("version", "warn", at, 0, f"the file states version {shown}, there is only 1.0.0")
-    if file.checksum not in (descriptors.CHECKSUM_NONE, descriptors.CHECKSUM_SHA1):
+    if file.checksum not in (records.CHECKSUM_NONE, records.CHECKSUM_SHA1):
         text = f"the file states a checksum of the unknown type {file.checksum}; it is compared as SHA-1"
         yield Finding("checksum", "warn", at, 0, text)
     if file.checksum_size != DIGEST_BYTES:
@@ -106,7 +106,7 @@ def _series(source: Source, content: Found) -> Iterator[Finding]:
         if series.hash != series.identifier.hash:
             text = f"series {series.index} states the hash {series.hash:016x}, it is {series.identifier.hash:016x}"
             yield Finding("hash", "warn", place, 0, text)
-        if isinstance(series.type, descriptors.StructType):
+        if isinstance(series.type, records.StructType):
             for member, stated in series.type.members.items():
                 if stated not in known:
                     text = (
@@ -197,4 +197,4 @@ def _file_index(source: Source, end: int) -> int:
         descriptor_kind, _ = read_descriptor(source, last, end)
     except BadWire:
         return 0
-    return last if descriptor_kind == descriptors.FILE_INDEX else 0
+    return last if descriptor_kind == records.FILE_INDEX else 0

@@ -1,4 +1,7 @@
-"""Write BDDF files: declarations of series, data blocks in the order given, and the index at the end."""
+"""Write BDDF files: declarations of series, data blocks in the order given, and the index at the end.
+
+Blocks of a file that is continued stay as they are, new ones follow, and index and checksum are those of all.
+"""
 
 from __future__ import annotations
 
@@ -7,45 +10,54 @@ import os
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, count
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, FileChangedError, LogError, Problem, UsageError
-from logreel.formats.bddf import descriptors, encode_blocks
-from logreel.formats.bddf.descriptors import (
+from logreel.formats.bddf import records, schema_maker
+from logreel.formats.bddf.index_reader import BadIndex, FooterIndex
+from logreel.formats.bddf.payload_decoders import SCHEMA, Signals
+from logreel.formats.bddf.reader import BAD, MAX_SERIES, OTHER, SERIES_RULES, IndexBuilder
+from logreel.formats.bddf.records import (
     CHECKSUM_NONE,
     CHECKSUM_SHA1,
+    DESCRIPTOR,
+    DIGEST_AT,
+    END,
     JSON,
+    MAGIC,
     FileDescriptor,
     FileIndex,
+    Header,
     SeriesDeclaration,
     StructType,
+    read_descriptor,
+    read_header,
 )
-from logreel.formats.bddf.encode_blocks import file_index
-from logreel.formats.bddf.index_builder import BAD, MAX_SERIES, OTHER, SERIES_RULES, IndexBuilder
-from logreel.formats.bddf.records import DESCRIPTOR, END, MAGIC, Header, read_descriptor, read_header
+from logreel.formats.bddf.scan_builder import ScanBuilder
 from logreel.formats.bddf.schema_maker import (
     BddfSchemaMaker,
     MemberHashes,
     check_descriptor,
     check_keys,
     declare,
+    file_index,
     identity,
     is_message,
 )
-from logreel.formats.bddf.signals import SCHEMA, Signals
+from logreel.formats.bddf.verify import STEP
 from logreel.index.message_index import MessageIndex
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64, GrowingArray
 from logreel.io.source import Buffer, Chunks, Source
 from logreel.kernels import bddf
+from logreel.log.log import Log
 from logreel.log.scan import Schema
-from logreel.schemas.protobuf.build import number, varint
+from logreel.schemas.protobuf.encoder import number, varint
 from logreel.schemas.protobuf.wire import BYTES, BadWire
-from logreel.write.format_writer import FormatWriter
-from logreel.write.payloads import Payload, Payloads
+from logreel.write.format_writer import FormatWriter, Payload, Payloads
 
 
 class UnexpectedBlock(ValueError):
@@ -97,12 +109,12 @@ def parse_non_data_block(source: Source, head: Header) -> NonDataBlock:
     if head.kind != DESCRIPTOR:
         return NonDataBlock(head, -1)
     start = source.read(head.body, 1)
-    if start and start[0] >> 3 == descriptors.SERIES_INDEX:
+    if start and start[0] >> 3 == records.SERIES_INDEX:
         # The index of a series can be as large as all other blocks, and its content is not needed.
-        return NonDataBlock(head, descriptors.SERIES_INDEX)
+        return NonDataBlock(head, records.SERIES_INDEX)
     try:
         field, content = read_descriptor(source, head.pos, source.size)
-        series = SeriesDeclaration.parse(content) if field == descriptors.SERIES else None
+        series = SeriesDeclaration.parse(content) if field == records.SERIES else None
     except BadWire as error:
         raise UnexpectedBlock(str(error)) from None
     return NonDataBlock(head, field, series)
@@ -301,7 +313,7 @@ def index_blocks(at: int, all_series: Iterable[SeriesEntries]) -> Pieces:
         first, last = number(1, series.index) + number(2, declared), number(4, payloads)
         content = len(first) + size + len(last)
         # The entries are never in memory as a whole: headers are written around them.
-        head = varint(descriptors.SERIES_INDEX << 3 | BYTES) + varint(content)
+        head = varint(records.SERIES_INDEX << 3 | BYTES) + varint(content)
         yield (len(head) + content | DESCRIPTOR << 56).to_bytes(8, "little") + head + first
         yield from entries
         yield last
@@ -392,7 +404,7 @@ class BddfWriter(FormatWriter):
         is_struct = isinstance(series.type, StructType) and identity(series) not in self.structs_with_blocks
         numbered = replace(series, index=self._next)
         self._add(numbered, metadata, is_struct)
-        self._put(encode_blocks.series_descriptor(numbered))
+        self._put(schema_maker.series_descriptor(numbered))
 
     def _add(self, series: SeriesDeclaration, metadata: Mapping[str, Any], is_struct: bool) -> None:
         """Add the next channel, whose series is declared in the file."""
@@ -493,7 +505,7 @@ class BddfWriter(FormatWriter):
         if not self.reserved:
             check_keys([name])
         file = replace(self.file, annotations={**self.file.annotations, name: str(value)})
-        check_descriptor(lambda: encode_blocks.file_descriptor(file), f"annotation {name!r:.60}")
+        check_descriptor(lambda: schema_maker.file_descriptor(file), f"annotation {name!r:.60}")
         self.file = file
 
     # --------------------------------------------------------------------------------------------- the file
@@ -518,9 +530,9 @@ class BddfWriter(FormatWriter):
         for data in index.pieces(self.out.tell()):
             file_index = self.out.tell()
             self.write(data)
-        self.write(encode_blocks.end_block_head(file_index))
+        self.write(schema_maker.end_block_head(file_index))
         digest = self._sha.digest() if self.file.checksum == CHECKSUM_SHA1 else bytes(DIGEST)
-        self.out.put(encode_blocks.end_block_tail(digest))
+        self.out.put(schema_maker.end_block_tail(digest))
 
     def _index_from_file(self) -> IndexFromFile:
         self.out.flush()
@@ -532,7 +544,7 @@ class BddfWriter(FormatWriter):
     def _begin(self) -> None:
         if not self._begun:
             self._begun = True
-            self.write(MAGIC + encode_blocks.file_descriptor(self.file) + bytes(self._head))
+            self.write(MAGIC + schema_maker.file_descriptor(self.file) + bytes(self._head))
 
     def _put(self, block: bytes) -> None:
         if self._begun:
@@ -556,3 +568,112 @@ def batches(place: I64) -> Iterator[slice]:
         hi = max(lo + 1, int(place.searchsorted(place[lo] + BATCH_BYTES, side="right")) - 1)
         yield slice(lo, hi)
         lo = hi
+
+
+#: Problems that do not concern the blocks of the file.
+_HARMLESS = ("definition", "payload", "unknown")
+#: Kinds of the blocks after the last data block: the index of each series, and of the file (0: of one without series).
+_INDEX_KINDS = (0, records.SERIES_INDEX, records.FILE_INDEX)
+
+
+def append(
+    out: Appender,
+    log: Log,
+    *,
+    checksum: str | None = None,
+    definitions: Iterable[str | os.PathLike[str]] = (),
+    reserved: bool = False,
+) -> BddfWriter:
+    """Return the writer that continues *log*.
+
+    checksum  must be that of the file; None: this
+    definitions, reserved  as for a new file
+
+    The checksum of the file covers all of its bytes, so the old ones are read once. Raises LogError if it is wrong, or
+    if the file has no complete sequence of blocks and index: then only its recovery finds what it contains.
+    """
+    state: ScanBuilder = log.format_state
+    file = state.found.file
+    # Loads all series: in a large file, problems of the index may not have been noticed yet.
+    _ = log.index.counts
+    wrong = next((p for p in state.found.problems if p.code not in _HARMLESS), None)
+    if wrong is not None:
+        _refuse(log, wrong.text)
+    if file.checksum not in (CHECKSUM_NONE, CHECKSUM_SHA1) or file.checksum_size != 20:
+        _refuse(log, f"its checksum is of kind {file.checksum} with {file.checksum_size} bytes")
+    own = next(name for name, number in CHECKSUMS.items() if number == file.checksum)
+    if checksum not in (None, own):
+        raise UsageError(f"checksum {checksum!r}; the file has {own!r}", path=log.name)
+    try:
+        end = _data_end(state)
+    except (BadIndex, UnexpectedBlock) as error:
+        _refuse(log, f"its blocks cannot be continued: {error}")
+    sha = hashlib.sha1(usedforsecurity=False)
+    if own == "sha1":
+        sha = _verified_sha(log, state.source, end)
+    out.keep_old(end)
+    writer = BddfWriter(out, checksum=own, definitions=definitions, reserved=reserved)
+    writer.continue_file(file, sha)
+    for ch, series in zip(log.channels.values(), state.found.series, strict=True):
+        is_struct = log.index.rules[ch.number].synthetic is not None
+        writer.continue_series(ch.topic, ch.schema, series, ch.metadata, is_struct)
+    writer.schemas.signals += state.signals
+    return writer
+
+
+def _refuse(log: Log, why: str) -> NoReturn:
+    raise LogError(
+        why,
+        path=log.name,
+        hint="make a complete file of it by logreel.recover, and append to that",
+    )
+
+
+def _data_end(state: ScanBuilder) -> int:
+    """Return the offset at which the index begins; nothing but the rest of it and the end block follows."""
+    source = state.source
+    start = pos = _index_start(state)
+    while pos < source.size:
+        head = read_header(source, pos, source.size)
+        if head is None or head.next > source.size:
+            break
+        if head.kind == END and head.next == source.size:
+            return start
+        if not _is_index(parse_non_data_block(source, head)):
+            raise UnexpectedBlock(f"the block at {pos} follows the index")
+        pos = head.next
+    raise UnexpectedBlock("the index is cut")
+
+
+def _index_start(state: ScanBuilder) -> int:
+    """Return the offset of the first block of the index, or of the end block."""
+    if state.found.indexed:
+        index = FooterIndex(state.source)
+        return min(index.file.offsets, default=index.ending.index)
+    builder = IndexBuilder(state.source.data)
+    for block in non_data_blocks(state.source, builder):
+        if block.series is not None:
+            builder.skip(block.series.index)
+        if _is_index(block):
+            return block.header.pos
+    raise UnexpectedBlock("there is no end block")
+
+
+def _is_index(block: NonDataBlock) -> bool:
+    return block.header.kind == END or block.kind in _INDEX_KINDS
+
+
+def _verified_sha(log: Log, source: Source, end: int) -> Any:
+    """Return the SHA-1 of the bytes before *end*, to be continued; raise LogError if the file's own one is wrong."""
+    sha = _continued(hashlib.sha1(usedforsecurity=False), source, 0, end)
+    at = source.size - DIGEST_AT
+    digest, due = _continued(sha.copy(), source, end, at).digest(), source.read(at, 20)
+    if digest != due:
+        _refuse(log, f"its checksum is wrong: {digest.hex()}, and the file says {due.hex()}")
+    return sha
+
+
+def _continued(sha: Any, source: Source, start: int, end: int) -> Any:
+    for lo in range(start, end, STEP):
+        sha.update(source.view[lo : min(lo + STEP, end)])
+    return sha

@@ -20,15 +20,13 @@ from logreel.index.gather import PayloadRange, Want, gather, payload_ranges
 from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64
 from logreel.io.source import FILE, Chunks, Source
-from logreel.layout.arrow_arrays import as_list, as_struct
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Node, Scalar, Sequence, Struct, measure
 from logreel.log.side_columns import LayoutDecoder, SideColumnsDecoder
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from logreel.layout.arrow import Decoded
+    from logreel.layout.numpy_columns import Column
 
 FRAMES = layout("frames", wide=False)
 #: Column that every other channel has: the number of its frame.
@@ -191,6 +189,7 @@ class PacketFieldsDecoder(LayoutDecoder):
     def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
         """See PayloadDecoder."""
         from logreel.layout.arrow import decode_variable
+        from logreel.layout.numpy_columns import NumpyFields
 
         root = layout.root
         width = measure(root.item).size if isinstance(root, Sequence) else None
@@ -202,7 +201,7 @@ class PacketFieldsDecoder(LayoutDecoder):
         records[full], rest = np.divmod(size - root.width, width)
         if rest.any():
             return super().decode_batch(index, layout, piece, rows)
-        got = decode_variable(layout, piece.data, start, start + size, records=records[full])
+        got = decode_variable(NumpyFields(layout), piece.data, start, start + size, records=records[full])
         return replace(got, records=records)
 
 
@@ -260,11 +259,9 @@ class RosAxesDecoder(PacketFieldsDecoder):
 
     def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
         """See PayloadDecoder."""
-        from dataclasses import replace
-
         got = super().decode_batch(index, layout, piece, rows)
         members = zip(layout.record.visible(), got.arrays, strict=True)
-        return replace(got, arrays=[_chunks(f, array) for f, array in members])
+        return replace(got, arrays=[_converted(f, column) for f, column in members])
 
     def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
         """See PayloadDecoder."""
@@ -293,39 +290,18 @@ def _divided(value: float, by: float) -> float:
     return value / by if by > 0 else 0.0 - value / -by
 
 
-def _chunks(f: Field, array: pa.Array[Any] | pa.ChunkedArray[Any]) -> pa.Array[Any] | pa.ChunkedArray[Any]:
-    import pyarrow as pa
-
-    if isinstance(array, pa.ChunkedArray):
-        return pa.chunked_array([_array(f, chunk) for chunk in array.chunks])
-    return _array(f, array)
-
-
-def _array(f: Field, array: pa.Array[Any]) -> pa.Array[Any]:
-    import pyarrow as pa
-
-    from logreel.layout.arrow_from_buffers import arrow_field
-
+def _converted(f: Field, column: Column) -> Column:
     if isinstance(f.node, Struct):
-        by = _divisors(f)
-        children = []
-        for member in f.node.visible():
-            child = as_struct(array).field(member.name)
-            if member.name in by:
-                children.append(_quotient(child, by[member.name]))
-            else:
-                children.append(_array(member, child))
-        fields = [arrow_field(_field(member)) for member in f.node.visible()]
-        return pa.StructArray.from_arrays(children, fields=fields)
+        by, children = _divisors(f), []
+        for member, child in zip(f.node.visible(), column.children, strict=True):
+            divided = _quotient(child, by[member.name]) if member.name in by else _converted(member, child)
+            children.append(divided)
+        return replace(column, children=tuple(children))
     if isinstance(f.node, Sequence) and isinstance(f.node.item, Struct):
-        items = _array(Field("item", f.node.item), as_list(array).values)
-        return pa.ListArray.from_arrays(as_list(array).offsets, items)
-    return _quotient(array, 100.0) if f.name in _LENGTHS else array
+        return replace(column, children=(_converted(Field("item", f.node.item), column.item),))
+    return _quotient(column, 100.0) if f.name in _LENGTHS else column
 
 
-def _quotient(array: pa.Array[Any], by: float) -> pa.Array[Any]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    quotient = pc.divide(array, pa.scalar(abs(by), array.type)) if abs(by) != 1 else array
-    return quotient if by > 0 else pc.subtract(pa.scalar(0.0, array.type), quotient)
+def _quotient(column: Column, by: float) -> Column:
+    values = column.values / column.values.dtype.type(abs(by)) if abs(by) != 1 else column.values
+    return replace(column, data=values if by > 0 else values.dtype.type(0) - values)

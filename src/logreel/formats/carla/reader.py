@@ -44,7 +44,7 @@ from logreel.index.block_table import BlockBuilder, Blocks
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import framed
-from logreel.log.scan import ENOUGH, UndecidedError
+from logreel.log.scan import ENOUGH, IncompleteError, IncrementalReader, UndecidedError
 
 
 @dataclass(slots=True)
@@ -86,10 +86,6 @@ _EMPTY, _LOOKED_AT = 2, 16
 _FRAMES_AHEAD = 1 << 20
 #: A packet that needs more bytes than this is one whose size is damaged.
 LONGEST = 64 << 20
-
-
-class _IncompleteError(Exception):
-    """The packet at the end is not complete yet."""
 
 
 class Framing:
@@ -141,7 +137,7 @@ class Framing:
         return framed.resync(self._source.data, pos, end, need, SPEC, self.tags, self.tolerant, last)
 
 
-class Reader:
+class Reader(IncrementalReader):
     """Reads one recording from the front.
 
     begin  position of the first packet
@@ -151,7 +147,6 @@ class Reader:
 
     def __init__(self, source: Source) -> None:
         self._source, self._end = source, source.size
-        self._is_final = False
         self._problems: list[Problem] = []
         self._resized: dict[int, int] = {}
         self._topics = dict(TOPICS)
@@ -172,27 +167,15 @@ class Reader:
         self._problem("header", 0, start, True, "the header of the recording is damaged: no date, no map")
         return Header(0, 0, "", start), start
 
-    def feed(self, source: Source) -> bool:
-        """Read the complete packets that *source*, which begins with the bytes so far, has after ``pos``.
-
-        Returns False, with ``pos`` before them, if bytes follow that only later ones can explain.
-        """
+    def _extend(self, source: Source) -> None:
         self._source, self._end = source, source.size
         self._framing.extend(source)
         self._blocks.extend(source.data)
-        try:
-            self._read()
-        except UndecidedError:
-            return False
-        except _IncompleteError:
-            return self._end - self.pos <= LONGEST
-        return True
 
     def finish(self) -> Found:
         """Read the rest as the end of the recording, and return everything that was found."""
         self._source.map_ahead()
-        self._is_final = True
-        self._read()
+        self._finish()
         blocks, ends = self._blocks.finish(KINDS)
         return self._found(blocks, ends, self._blocks.sizes, self._problems)
 
@@ -263,7 +246,7 @@ class Reader:
         """Return the offset to continue at; the walk found no acceptable packet at *pos*."""
         packet = read_packet(self._source, pos)
         if not self._is_final and (packet is None or packet.next > self._end):
-            raise _IncompleteError
+            raise IncompleteError(LONGEST + 1)
         if packet is None:
             return self._skip(pos, self._end)
         if not self._is_final and self._end - pos < ENOUGH:

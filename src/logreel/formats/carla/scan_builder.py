@@ -354,7 +354,7 @@ def share(logs: Sequence[Log], shifts: Sequence[int]) -> list[Log]:
 
     def events(topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
         for log, shift in zip(logs, shifts, strict=True):
-            for time, frame, record in log.format_state._events(topic):
+            for time, frame, record in log.format_state.events(topic):
                 yield time + shift - shifts[0], frame, record
 
     first, *others = logs
@@ -402,7 +402,7 @@ class ScanBuilder:
             index=self.index,
             problems=content.problems,
             metadata=self._metadata,
-            text=lambda: lines(self._events),
+            text=lambda: lines(self.events),
             utc_offset=self._utc_offset,
             ros_axes=partial(self._infos, ros=True),
             actors=actors,
@@ -506,7 +506,7 @@ class ScanBuilder:
     def _decoder(self, channel: int, topic: str, body: type[PacketFieldsDecoder]) -> PayloadDecoder:
         return PacketDecoder(self.frames, channel, body(self._layout(topic)))
 
-    def _events(self, topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    def events(self, topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
         """Yield time (ns), frame number and record for all records of a topic; most packets have no records."""
         for packet_kind in self._kinds:
             if self.found.topics[packet_kind] == topic:

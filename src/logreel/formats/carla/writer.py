@@ -43,10 +43,7 @@ from logreel.layout.layout import Layout
 from logreel.layout.program import compile_layout
 from logreel.log.log import Channel, Log
 from logreel.log.scan import Schema
-from logreel.write.format_writer import FormatWriter, SomeRefusedError
-from logreel.write.payloads import Payloads
-from logreel.write.record_writer import RecordHeaders
-from logreel.write.schema_maker import SchemaMaker
+from logreel.write.format_writer import FormatWriter, Payloads, RecordHeaders, SchemaMaker, SomeRefusedError
 
 KINDS = 256
 _COUNT = 2

@@ -26,7 +26,7 @@ from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Padding, Skip, Struct
 from logreel.layout.program import compile_layout
-from logreel.log.scan import ENOUGH, UndecidedError
+from logreel.log.scan import ENOUGH, IncrementalReader, UndecidedError
 
 #: Largest number of passes over a file because contents and sizes do not agree.
 MAX_PASSES = 16
@@ -96,7 +96,7 @@ def _withoutdisagreeing(content: Found) -> Found:
     return replace(content, blocks=blocks, problems=content.problems + lost)
 
 
-class Reader:
+class Reader(IncrementalReader):
     """Reads one file; no messages begin at the positions *refused*.
 
     pos  position after the last message that was read
@@ -110,7 +110,6 @@ class Reader:
         raw: Collection[tuple[int, int]] = (),
     ) -> None:
         self._source, self.pos = source, variant.first
-        self._is_final = False
         self._framing = Framing(source, variant.size_reading, variant.mark, variant.named, raw)
         self._refused, self._places = refused, sorted(refused)
         self._size_reading = variant.size_reading
@@ -119,23 +118,14 @@ class Reader:
         self._end: int | None = None
         self._problems = list(variant.problems)
 
-    def feed(self, source: Source) -> bool:
-        """Read the complete messages that *source*, which begins with the bytes so far, has after ``pos``.
-
-        Returns False, with ``pos`` before them, if bytes follow that only later ones can explain.
-        """
+    def _extend(self, source: Source) -> None:
         self._source = self._framing.source = source
         self._blocks.extend(source.data)
-        try:
-            self._read()
-        except UndecidedError:
-            return False
-        return True
 
     def finish(self) -> Found:
         """Read the rest as the end of the file, and return everything that was found."""
-        self._is_final, self._end = True, None
-        self._read()
+        self._end = None
+        self._finish()
         kinds = self._framing.kinds
         blocks, _ = self._blocks.finish(len(kinds))
         return Found(self._framing, kinds, blocks, self._end, self._problems)

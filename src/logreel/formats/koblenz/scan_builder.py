@@ -301,13 +301,12 @@ class NamesDecoder(LayoutDecoder):
 
     def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
         """See PayloadDecoder."""
-        import pyarrow as pa
+        from logreel.layout.numpy_columns import PlainValues
 
         got = super().decode_batch(index, layout, piece, rows)
-        fields = [f.name for f in layout.record.visible()]
         arrays = [
-            pa.array([self._names[name]] * len(array), pa.string()) if name in self._names else array
-            for name, array in zip(fields, got.arrays, strict=True)
+            PlainValues(f.node, [self._names[f.name]] * len(column)) if f.name in self._names else column
+            for f, column in zip(layout.record.visible(), got.arrays, strict=True)
         ]
         return replace(got, arrays=arrays)
 

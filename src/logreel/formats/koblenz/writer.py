@@ -57,11 +57,17 @@ from logreel.layout.nodes import Field, Scalar, String, Struct
 from logreel.layout.program import compile_layout
 from logreel.log.log import Log
 from logreel.log.scan import LATIN_1, ORIGINAL, Schema
-from logreel.write.format_writer import FormatWriter, SomeRefusedError
+from logreel.write.format_writer import (
+    Abilities,
+    FormatWriter,
+    Payloads,
+    RecordHeaders,
+    SchemaMaker,
+    SomeRefusedError,
+    TextChannel,
+    TextColumns,
+)
 from logreel.write.log_copier import Excerpt, LogCopier, joined_ranges, write_ranges
-from logreel.write.payloads import Payloads
-from logreel.write.record_writer import RecordHeaders
-from logreel.write.schema_maker import Abilities, SchemaMaker, TextChannel, TextColumns
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -37,7 +37,7 @@ from logreel.formats.mcap.records import (
 from logreel.io.arrays import I64, distinct
 from logreel.io.source import Source
 from logreel.kernels import mcap
-from logreel.log.scan import ENOUGH, Schema, UndecidedError
+from logreel.log.scan import ENOUGH, IncompleteError, IncrementalReader, Schema, UndecidedError
 
 #: Key of channel metadata whose value is JSON of all values that are not text, and name of the metadata record that
 #: describes the log which the file was converted from.
@@ -207,16 +207,12 @@ _STOP = 1 << records.CHUNK | 1 << records.FOOTER
 PENDING = 1 << 28
 
 
-class _IncompleteError(Exception):
-    """The record at the end is not complete yet."""
-
-
 def read(source: Source, trust: bool = True) -> FoundFile:
     """Return the content of a file; *trust* as for ``Reader``."""
     return Reader(source, trust).finish()
 
 
-class Reader:
+class Reader(IncrementalReader):
     """Reads one file from the front.
 
     pos          offset after the last record that was read
@@ -228,28 +224,16 @@ class Reader:
 
     def __init__(self, source: Source, trust: bool = True) -> None:
         self._source, self._trust = source, trust
-        self._is_final = self.finished = self.has_summary = False
+        self.finished = self.has_summary = False
         self.pos = 0
         self.file = FoundFile()
 
-    def feed(self, source: Source) -> bool:
-        """Read the complete records that *source*, which begins with the bytes so far, has after ``pos``.
-
-        Returns False, with ``pos`` before them, if bytes follow that only later ones can explain.
-        """
+    def _extend(self, source: Source) -> None:
         self._source = source
-        try:
-            self._read()
-        except UndecidedError:
-            return False
-        except _IncompleteError:
-            return source.size - self.pos < PENDING
-        return True
 
     def finish(self) -> FoundFile:
         """Read the rest as the end of the file, and return everything that was found."""
-        self._is_final = True
-        self._read()
+        self._finish()
         if not self.finished:
             self.file.note("unfinished", self._source.size, 0, False, UNFINISHED)
         return self.file
@@ -270,13 +254,13 @@ class Reader:
                     why = mcap.BAD
             if why == mcap.STOP:
                 if not self._is_final and record_at(source, pos, end).end + len(MAGIC) > end:
-                    raise _IncompleteError
+                    raise IncompleteError(PENDING)
                 # The offset of the summary, which a file without one states as 0.
                 self.has_summary = any(source.read(pos + HEAD, 8))
                 self.finished, self.pos = True, _after_footer(source, pos, end, file)
             elif why == mcap.CUT:
                 if not self._is_final:
-                    raise _IncompleteError
+                    raise IncompleteError(PENDING)
                 skip = _read_cut_chunk if is_chunk else _skip_cut_record
                 self.pos = skip(source, pos, end, file)
             elif why == mcap.BAD:

@@ -18,8 +18,7 @@ from logreel.layout.layout import Layout
 from logreel.log.scan import Schema
 from logreel.registry.registry import formats, layout_by_format
 from logreel.schemas.languages import Serializer, complete, language_named, language_of, message_encoding
-from logreel.write.payloads import Payloads, serialize_rows
-from logreel.write.schema_maker import Abilities, PayloadSplitter, SchemaMaker
+from logreel.write.format_writer import Abilities, Payloads, PayloadSplitter, SchemaMaker, serialize_rows
 
 #: Layout of messages given by fields, and how payloads come of messages in this Layout; None: they are the payloads.
 Fields = tuple[Layout, PayloadSplitter | None]

@@ -54,10 +54,8 @@ from logreel.io.source import Buffer
 from logreel.kernels import mcap
 from logreel.log.log import Log
 from logreel.log.scan import MADE_OF, Schema
-from logreel.write.format_writer import SourceClock
+from logreel.write.format_writer import NANOSECONDS_TWICE, Payload, Payloads, RecordWriter, SourceClock
 from logreel.write.log_copier import LogCopier
-from logreel.write.payloads import Payload, Payloads
-from logreel.write.record_writer import NANOSECONDS_TWICE, RecordWriter
 
 COMPRESSIONS = ("zstd", "lz4", "none")
 #: Most threads: the one that fills the chunks does not keep more of them busy.

@@ -1,7 +1,7 @@
 """ROS 1 bags of every version.
 
 The registry imports this package, and what ``FORMAT`` names when it is used; nobody else imports the modules.
-``reader_v2.py``, ``reader_v1.py`` and ``reader_text.py`` read the versions, ``reader.py`` is what they have in common;
+``reader_v2.py`` and, before 2.0, ``reader_v1.py`` read the versions, ``reader.py`` is what they have in common;
 ``summary.py`` reads the index of version 2.0. ``index_builder.py`` collects the positions of messages,
 ``scan_builder.py`` makes the Scan.
 """
@@ -37,7 +37,7 @@ def version_of(source: Source) -> str | None:
         return "1.0"
     if source.head.startswith(b"#"):
         return None
-    from logreel.formats.rosbag.reader_text import header_of_version_0
+    from logreel.formats.rosbag.reader_v1 import header_of_version_0
 
     return "0" if header_of_version_0(source) is not None else None
 
@@ -83,10 +83,10 @@ FORMAT = Format(
     create=lazy("logreel.formats.rosbag.writer:create"),
     append=lazy("logreel.formats.rosbag.append:append"),
     follow=lazy("logreel.formats.rosbag.scan_builder:BagGrowing"),
-    copier=lazy("logreel.formats.rosbag.copier:BagCopier"),
+    copier=lazy("logreel.formats.rosbag.writer:BagCopier"),
     like=_like,
     splits=True,
     file_facts=("chunks", "compression", "indexed", "encryptor", "gpg_user"),
-    storage=lazy_value("logreel.formats.rosbag.storage:STORAGE"),
+    storage=lazy_value("logreel.formats.rosbag.records:STORAGE"),
     limits=_limits,
 )

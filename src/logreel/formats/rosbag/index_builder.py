@@ -14,8 +14,14 @@ from numpy.typing import NDArray
 from logreel.errors import Finding, Problem
 from logreel.formats.rosbag.chunks import Chunk, unpack
 from logreel.formats.rosbag.definitions import CONNECTION, Channels
-from logreel.formats.rosbag.found import ChunkMessages, IndexClaims, IndexedMessages
-from logreel.formats.rosbag.reader import Region, ignore_record, read_region
+from logreel.formats.rosbag.reader import (
+    ChunkMessages,
+    IndexClaims,
+    IndexedMessages,
+    Region,
+    ignore_record,
+    read_region,
+)
 from logreel.formats.rosbag.records import BadRecord
 from logreel.index.block_table import MISSING_SIZE, Blocks
 from logreel.index.channel_index import ChannelRules, StoredValues

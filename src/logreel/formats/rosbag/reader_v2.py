@@ -11,14 +11,17 @@ from dataclasses import replace
 
 from logreel.errors import Problem
 from logreel.formats.rosbag import records
-from logreel.formats.rosbag.chunks import Chunk, problem_of, unpack
+from logreel.formats.rosbag.chunks import Chunk, cipher_of, decrypted_record, problem_of, unpack
 from logreel.formats.rosbag.definitions import Connection
-from logreel.formats.rosbag.encryption import cipher_of, decrypted_record
-from logreel.formats.rosbag.found import ChunkMessages, FoundFile, add_connection, add_definition, chunk_of
 from logreel.formats.rosbag.reader import (
+    ChunkMessages,
+    FoundFile,
     Reader,
     Region,
+    add_connection,
+    add_definition,
     after_padding,
+    chunk_of,
     read_region,
     refuse_nested,
     skip_damage,

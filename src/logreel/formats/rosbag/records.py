@@ -1,16 +1,22 @@
 """Records of bags since version 1.2: a header of ``name=value`` fields, then data.
 
-Sources: the bag format pages and the programs that wrote the files; docs/formats/rosbag.md names them.
+Sources: the bag format pages and the programs that wrote the files; docs/formats/rosbag.md names them. ``STORAGE``
+counts records by kind, for ``logreel du``.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from logreel.io.source import Source
+import numpy as np
+
+from logreel.io.arrays import I64
+from logreel.io.source import Buffer, Source
 from logreel.kernels import rosbag
+from logreel.registry import format as storage
+from logreel.registry.format import Storage, StoredRecord
 
 OP_DEFINITION, OP_MESSAGE, OP_FILE, OP_INDEX, OP_CHUNK, OP_CHUNK_INFO, OP_CONNECTION = range(1, 8)
 #: A longer header is taken for damage: real headers contain a definition of some kilobytes at most.
@@ -150,3 +156,96 @@ def file_header_bytes(named: Mapping[str, bytes]) -> bytes:
     """Return the file header record, padded with blanks to FILE_HEADER bytes of header and data."""
     blanks = FILE_HEADER + 8 - len(record_head(OP_FILE, named, 0))
     return record_bytes(OP_FILE, named, b" " * blanks)
+
+
+KINDS = {
+    OP_DEFINITION: storage.DEFINITIONS, OP_MESSAGE: storage.UNASSIGNED,
+    OP_FILE: storage.FILE_HEADER, OP_INDEX: storage.INDEX, OP_CHUNK: "chunks",
+    OP_CHUNK_INFO: storage.INDEX, OP_CONNECTION: storage.DEFINITIONS,
+}  # fmt: skip
+_LINE = b"#ROS"
+#: Longest header of a message that is looked for, bytes; that of version 1.2 has the names of topic and type.
+_LONGEST = 2048
+#: Rounds of the search for headers of another length; further ones are taken for other bytes.
+_ROUNDS = 64
+
+
+def _records(data: Buffer, at: int, end: int) -> Iterator[StoredRecord]:
+    if at == 0 and data[: len(_LINE)].tobytes() == _LINE:
+        line = data[: min(64, end)].tobytes().partition(b"\n")
+        yield StoredRecord(storage.FILE_HEADER, len(line[0]) + len(line[1]))
+        at += len(line[0]) + len(line[1])
+    while end - at >= 8:
+        n = _number(data, at)
+        if n > end - at - 8:
+            return
+        try:
+            fields = parse_fields(data[at + 4 : at + 4 + n].tobytes())
+        except BadRecord:
+            return
+        op = fields.get(b"op", b"\0")[:1]
+        head, size = n + 8, _number(data, at + 4 + n)
+        compression = fields.get(b"compression", b"").decode("latin-1")
+        if not op or op[0] not in KINDS:
+            return
+        if op[0] == OP_CHUNK and compression == "none" and b"encryption" not in fields:
+            yield StoredRecord(storage.CHUNK_HEADERS, head, compression, head, size)
+            at += head
+            continue
+        if size > end - at - head:
+            return
+        is_chunk = op[0] == OP_CHUNK
+        yield StoredRecord(
+            KINDS[op[0]], head + size, compression if is_chunk else "", head, size if is_chunk else 0
+        )
+        at += head + size
+
+
+def _number(data: Buffer, at: int) -> int:
+    return int.from_bytes(data[at : at + 4].tobytes(), "little")
+
+
+def _heads(data: Buffer, start: I64, size: I64) -> I64:
+    """Return int64[n]: bytes of each record before its payload; 0 where there is no header with fields.
+
+    The length of a header stands only before it. Headers of one connection have one length, so few lengths are tried.
+    """
+    sizes = np.zeros(len(start), np.int64)
+    left = np.arange(len(start))
+    for _ in range(_ROUNDS):
+        if not len(left):
+            break
+        n = _header_before(data, int(start[left[0]]))
+        if n is None:
+            left = left[1:]
+            continue
+        at = start[left] - n - 8
+        fits = at >= 0
+        fits[fits] = _u32_at(data, at[fits]) == n
+        sizes[left[fits]] = n + 8
+        left = left[~fits]
+    return sizes
+
+
+def _header_before(data: Buffer, start: int) -> int | None:
+    """Return the length of the header of the record whose payload begins at *start*; None if there is none."""
+    first = max(start - 8 - _LONGEST, 0)
+    before = data[first : max(start - 4, first)].tobytes()
+    for n in range(8, len(before) - 3):
+        at = len(before) - n - 4
+        if int.from_bytes(before[at : at + 4], "little") == n:
+            try:
+                fields = parse_fields(before[at + 4 :])
+            except BadRecord:
+                continue
+            # The end of a header can look like a whole one, if the value before it is its length.
+            if b"op" in fields and {b"conn", b"topic"} & {*fields} and {b"time", b"sec"} & {*fields}:
+                return n
+    return None
+
+
+def _u32_at(data: Buffer, at: I64) -> I64:
+    return np.ascontiguousarray(data[at[:, None] + np.arange(4)]).view("<u4")[:, 0].astype(np.int64)
+
+
+STORAGE = Storage(_heads, _records)

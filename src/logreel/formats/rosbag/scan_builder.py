@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 
 from logreel.errors import Finding, Problem, UnsupportedError
 from logreel.formats.rosbag import reader_v2, version_of
-from logreel.formats.rosbag.chunks import cache
+from logreel.formats.rosbag.chunks import ENCRYPTOR, cache, cipher_of
 from logreel.formats.rosbag.definitions import CONNECTION, Channels, Connection, Definitions
-from logreel.formats.rosbag.encryption import ENCRYPTOR, cipher_of
-from logreel.formats.rosbag.found import ChunkMessages, FoundFile, IndexedMessages
 from logreel.formats.rosbag.index_builder import build_index
-from logreel.formats.rosbag.reader import Reader, after_padding
+from logreel.formats.rosbag.reader import ChunkMessages, FoundFile, IndexedMessages, Reader, after_padding
 from logreel.formats.rosbag.records import OP_FILE, BadRecord, Record, read_record
 from logreel.formats.rosbag.summary import RemoteChunks, SummaryBuilder, chunk_statements
 from logreel.index.channel_index import ChannelRules, StoredValues
@@ -51,9 +49,9 @@ def scan(source: Source) -> Scan:
 
 
 def _scan_text(source: Source, version: str) -> Scan:
-    from logreel.formats.rosbag import reader_text
+    from logreel.formats.rosbag import reader_v1
 
-    bag = reader_text.read(source, version)
+    bag = reader_v1.read_text(source, version)
     return _scan(source, version, bag.parts(), bag.connections.values(), bag.problems, Chunks(source), {})
 
 
@@ -224,13 +222,11 @@ class BagGrowing:
         if version is None:
             raise UnsupportedError("the file ends before its version is clear", path=source.name)
         self._version = version
-        if version in TEXT_VERSIONS:
-            from logreel.formats.rosbag import reader_text
-
-            return reader_text.TextReader(source, version)
-        if version == "1.2":
+        if version == "1.2" or version in TEXT_VERSIONS:
             from logreel.formats.rosbag import reader_v1
 
+            if version in TEXT_VERSIONS:
+                return reader_v1.TextReader(source, version)
             _header(source, reader_v1.FIRST_RECORD)
             reader = reader_v1.ReaderV1(source)
             return None if reader.problems else reader

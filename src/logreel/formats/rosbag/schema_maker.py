@@ -14,7 +14,7 @@ from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.layout.layout import Layout
 from logreel.log.scan import ORIGINAL, Schema
 from logreel.schemas import ros1msg
-from logreel.write.schema_maker import Abilities, SchemaMaker, TextChannel, TextColumns
+from logreel.write.format_writer import Abilities, SchemaMaker, TextChannel, TextColumns
 
 ENCODING = "ros1msg"
 TYPE = re.compile(r"[A-Za-z]\w*/[A-Za-z]\w*|\*", re.ASCII)

@@ -13,10 +13,8 @@ import numpy as np
 
 from logreel.errors import Finding, Problem
 from logreel.formats.rosbag import records
-from logreel.formats.rosbag.chunks import Chunk, problem_of, unpack
+from logreel.formats.rosbag.chunks import Chunk, decrypted_record, problem_of, unpack
 from logreel.formats.rosbag.definitions import CONNECTION, Channels, Connection
-from logreel.formats.rosbag.encryption import decrypted_record
-from logreel.formats.rosbag.found import FoundFile, IndexedMessages, Summary, add_connection, chunk_of
 from logreel.formats.rosbag.index_builder import (
     ChunkColumns,
     IndexBuilder,
@@ -29,7 +27,16 @@ from logreel.formats.rosbag.index_builder import (
     starts_of,
     turns_of,
 )
-from logreel.formats.rosbag.reader import Region, read_region, skip_damage
+from logreel.formats.rosbag.reader import (
+    FoundFile,
+    IndexedMessages,
+    Region,
+    Summary,
+    add_connection,
+    chunk_of,
+    read_region,
+    skip_damage,
+)
 from logreel.formats.rosbag.records import BadRecord, Record, find_record, read_record
 from logreel.index.block_table import MISSING_SIZE, Blocks
 from logreel.index.channel_index import ChannelRules, LoadedValues, StoredValues

@@ -1,4 +1,7 @@
-"""Write bags: in chunks with an index and a summary (2.0), or every message as a record of its own (1.1, 1.2)."""
+"""Write bags: in chunks with an index and a summary (2.0), or every message as a record of its own (1.1, 1.2).
+
+``BagCopier`` copies the connections of other bags, and how large their chunks are.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from logreel.errors import LogError, UsageError
 from logreel.formats.rosbag import records
 from logreel.formats.rosbag.chunks import Chunk
 from logreel.formats.rosbag.definitions import CONNECTION
-from logreel.formats.rosbag.found import FoundFile, add_connection
+from logreel.formats.rosbag.reader import FoundFile, add_connection
 from logreel.formats.rosbag.records import (
     U32,
     U64,
@@ -31,10 +34,11 @@ from logreel.formats.rosbag.schema_maker import BagSchemaMaker, NewConnection, d
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64, GrowingArray
 from logreel.io.source import Buffer, Source
+from logreel.log.joined_log import header_map, joined_metadata
+from logreel.log.log import Log
 from logreel.log.scan import Schema
-from logreel.write.format_writer import FormatWriter
-from logreel.write.payloads import Payloads
-from logreel.write.record_writer import RecordWriter
+from logreel.write.format_writer import FormatWriter, Payloads, RecordWriter
+from logreel.write.log_copier import LogCopier
 
 
 @dataclass(frozen=True, slots=True)
@@ -605,3 +609,26 @@ def create(
     if version == "1.1":
         return BagV11Writer(out)
     raise UsageError(f"version {version!r}; bags are written as 2.0, 1.2 or 1.1")
+
+
+class BagCopier(LogCopier):
+    """Copies the connections of channels, and how large chunks are."""
+
+    writer: BagWriter
+
+    def copy_metadata(self, log: Log) -> list[str]:
+        """Make chunks as large as those of the first bag that has any."""
+        self.writer.use_chunk_sizes(log.format_state or ())
+        return []
+
+    def merged_metadata(self, metadata: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """Return metadata with all connections of the channels, each once."""
+        return joined_metadata(metadata)
+
+    def side_column_map(self, metadata: Mapping[str, Any], merged: Mapping[str, Any]) -> I64 | None:
+        """Return the index in the merged connections of each connection of a channel."""
+        return header_map(metadata, merged)
+
+    def count_key(self, topic: str, metadata: Mapping[str, Any]) -> str:
+        """Return the topic without the number of its definition, which changes where definitions are left out."""
+        return str(metadata.get("topic", topic))

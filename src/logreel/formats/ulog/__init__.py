@@ -1,9 +1,9 @@
 """PX4 ULog (``.ulg``).
 
 The registry imports this package, and what ``FORMAT`` names when it is used; nobody else imports the modules.
-``reader.py`` follows the records into ``found.py``, ``non_data_records.py`` parses those that are no messages, and
+``reader.py`` follows the records, ``non_data_records.py`` parses those that are no messages, and
 ``scan_builder.py`` makes the Scan of both; ``writer.py`` and ``copier.py`` write. What only PX4 topics mean is in
-``meaning/``, ``health/``, ``charts.py`` and ``modes.py``.
+``meaning/``, ``health.py`` and ``charts.py``.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ FORMAT = Format(
     sniff=_sniff,
     scan=_scan,
     create=lazy("logreel.formats.ulog.writer:UlogWriter"),
-    append=lazy("logreel.formats.ulog.append:append"),
+    append=lazy("logreel.formats.ulog.writer:append"),
     continues_after=("truncated",),
     copier=lazy("logreel.formats.ulog.copier:UlogCopier"),
     layout=_layout,
@@ -97,13 +97,13 @@ FORMAT = Format(
     share=lazy("logreel.formats.ulog.scan_builder:share"),
     free_name=lazy("logreel.formats.ulog.schema_maker:free_name"),
     follow=lazy("logreel.formats.ulog.scan_builder:UlogGrowing"),
-    states=lazy("logreel.formats.ulog.states:states"),
+    states=lazy("logreel.formats.ulog.charts:states"),
     meaning=lazy("logreel.formats.ulog.meaning:meaning"),
     detectors=lazy_value("logreel.formats.ulog.health:DETECTORS"),
     charts=lazy("logreel.formats.ulog.charts:charts"),
-    bands=lazy("logreel.formats.ulog.modes:bands"),
+    bands=lazy("logreel.formats.ulog.meaning.flight:bands"),
     commands=lazy_value("logreel.formats.ulog.commands:COMMANDS"),
     names_in={"ros1msg": lazy("logreel.formats.ulog.schema_maker:ros_names")},
-    storage=lazy_value("logreel.formats.ulog.storage:STORAGE"),
+    storage=lazy_value("logreel.formats.ulog.records:STORAGE"),
     limits=_limits,
 )

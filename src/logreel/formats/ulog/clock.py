@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import Problem
-from logreel.formats.ulog import clock
 from logreel.formats.ulog.definitions import Definitions, TimestampField
 from logreel.formats.ulog.records import DATA_HEAD
 from logreel.index.block_table import TIME_MAX, Blocks
@@ -296,7 +295,7 @@ class Found:
         return next((t.segment for t, n in zip(self.topics, self.topic_counts, strict=True) if n), 1)
 
 
-_BACK = clock.BACKWARDS_US * clock.NS_PER_US
+_BACK = BACKWARDS_US * NS_PER_US
 #: All of fewer topics could have absurd stamps.
 LEAST_TOPICS = 3
 #: Number of topics that are looked at: those with most messages.
@@ -357,7 +356,7 @@ def _edges(source: Source, content: Found, timed: list[int], which: int) -> I64:
     edges = np.full(begin.shape, _NEVER, np.int64)
     # All stamps are uint64 microseconds; only their offsets differ.
     at = blocks.base[row] + blocks.entry[entry] + stamps[k]
-    edges[row, k] = FieldAt(0, 8, clock.NS_PER_US).read(source.data, at)
+    edges[row, k] = FieldAt(0, 8, NS_PER_US).read(source.data, at)
     edges[edges == 0] = _NEVER
     return edges
 
@@ -371,7 +370,7 @@ def _jump_in_block(source: Source, content: Found, timed: list[int], block: int,
         stamp = content.topics[c].stamp
         if len(entry) and stamp is not None:
             at = entry.astype(np.int64) + base
-            time = clock.field_of(stamp).read(source.data, at)
+            time = field_of(stamp).read(source.data, at)
             top = np.maximum.accumulate(np.concatenate([before[k : k + 1], time]))[:-1]
             known = (top != _NEVER) & (time != 0)
             parts.append((at[known], (time < top - _BACK)[known]))

@@ -12,7 +12,7 @@ import numpy as np
 
 from logreel.errors import LogError
 from logreel.formats.ulog.clock import UTC_OFFSET
-from logreel.formats.ulog.information import OWN
+from logreel.formats.ulog.definitions import OWN
 from logreel.formats.ulog.non_data_records import NonDataRecords, synthetic_offsets
 from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, payload_at
 from logreel.formats.ulog.writer import MetadataCopier, UlogWriter, utc_record, with_defaults_flag, with_start
@@ -21,8 +21,15 @@ from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.log.log import Channel, Log
 from logreel.write.format_writer import SourceClock
-from logreel.write.log_copier import Excerpt, LogCopier, joined_ranges, metadata_names, try_each, write_ranges
-from logreel.write.original import original_of
+from logreel.write.log_copier import (
+    Excerpt,
+    LogCopier,
+    joined_ranges,
+    metadata_names,
+    original_of,
+    try_each,
+    write_ranges,
+)
 
 #: File position of the three offsets of appended parts, in a file that has flags.
 _OFFSETS = FILE_HEADER + HEAD + 16

@@ -8,7 +8,7 @@ import numpy as np
 
 from logreel.errors import LogError
 from logreel.formats.ulog.meaning.flight import Phases
-from logreel.formats.ulog.meaning.sensors import (
+from logreel.formats.ulog.meaning.vehicle import (
     FAULT,
     FIX_3D,
     FLAGS,

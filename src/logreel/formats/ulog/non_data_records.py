@@ -18,8 +18,15 @@ import numpy as np
 from logreel.errors import DefinitionError
 from logreel.formats.ulog import records
 from logreel.formats.ulog.clock import NS_PER_US, UTC_OFFSET, Found, LatestTimes, Topic
-from logreel.formats.ulog.definitions import Definitions, parse_format
-from logreel.formats.ulog.information import OWN, RecordDetails, is_binary, type_of, value_of
+from logreel.formats.ulog.definitions import (
+    OWN,
+    Definitions,
+    RecordDetails,
+    is_binary,
+    parse_format,
+    type_of,
+    value_of,
+)
 from logreel.formats.ulog.records import DEFAULTS_FLAG, FILE_HEADER, FLAGS_AT, HEAD, KeyValue
 from logreel.index.block_table import TIME_MAX
 from logreel.index.channel_index import FieldAt, SyntheticMessages
@@ -226,8 +233,11 @@ class KeyedRecords:
         state = "initial" if self.is_initial(entry.offset) else "change"
         if entry.kind == "Q":
             state = "+".join(entry.default_kinds) + " default"
-        texts = (t.encode() for t in (entry.key.name, state, entry.key.type))
-        return b"".join(bytes([len(t)]) + t for t in texts) + struct.pack("<d", float(entry.value))
+        name, kind, of = entry.key.name.encode(), state.encode(), entry.key.type.encode()
+        sizes = len(name), len(kind), len(of)
+        return b"%c%b%c%b%c%b" % (sizes[0], name, sizes[1], kind, sizes[2], of) + struct.pack(
+            "<d", float(entry.value)
+        )
 
 
 def _attachment(name: str, parts: list[KeyedRecord]) -> Attachment:
@@ -521,7 +531,7 @@ def _event_rows(source: Source, index: MessageIndex, number: int, topic: Topic) 
         if {name: leaf.type for name, leaf in leaves.items()} == _EVENT_TYPES:
             ids, arguments, levels = (
                 gather_bytes(source.data, offset, leaf.width, leaf.runs[0])
-                for leaf in (leaves[name] for name in Row._fields[1:])
+                for leaf in (leaves[name] for name in _EVENT_TYPES)
             )
             columns = time, ids.view("<u4")[:, 0], arguments, levels[:, 0]
             rows = zip(*(column.tolist() for column in columns), strict=True)

@@ -24,7 +24,7 @@ from logreel.index.block_table import BAD, CUT, END, PARSE, BlockBuilder, Blocks
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import framed
-from logreel.log.scan import ENOUGH, UndecidedError
+from logreel.log.scan import ENOUGH, IncrementalReader, UndecidedError
 
 #: Number of consistent records in a row that are enough evidence to go on reading after damage.
 CHAIN = 6
@@ -328,7 +328,7 @@ def read(source: Source) -> Found:
     return content
 
 
-class Reader:
+class Reader(IncrementalReader):
     """Reads the records of one file from front to back.
 
     pos     position after the last record that was read
@@ -337,7 +337,6 @@ class Reader:
 
     def __init__(self, source: Source, splits: tuple[int, ...] = ()) -> None:
         self._splits = splits
-        self._is_final = False
         self.source = source
         self.topics: list[Topic] = []
         self.parsed: list[int] = []
@@ -365,25 +364,15 @@ class Reader:
         self._begin, self._appended = self._flags()
         self.pos = self._begin
 
-    def feed(self, source: Source) -> bool:
-        """Read the complete records that *source*, which begins with the bytes so far, has after ``pos``.
-
-        Returns False, with ``pos`` before them, if bytes follow that only later ones can explain.
-        """
+    def _extend(self, source: Source) -> None:
         self.source, self._view = source, source.view
         self._framing.extend(source)
         self._blocks.extend(source.data)
-        try:
-            self._read()
-        except UndecidedError:
-            return False
-        return True
 
     def finish(self) -> Found:
         """Read the rest as the end of the file, and return everything that was found."""
         self.source.map_ahead()
-        self._is_final = True
-        self._read()
+        self._finish()
         self._framing.report_odd()
         blocks, notes = self._blocks.finish(len(self.topics))
         return self._found(blocks, self._framing.report_undeclared(notes), self._framing.problems)

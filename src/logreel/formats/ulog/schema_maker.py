@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from logreel.errors import DefinitionError
-from logreel.formats.ulog.information import MAX_SIZE
+from logreel.formats.ulog.definitions import MAX_SIZE
 from logreel.formats.ulog.records import BASIC
 from logreel.index.channel_index import FieldAt
 from logreel.layout.layout import Layout
@@ -18,7 +18,7 @@ from logreel.layout.nodes import Field, FixedArray, Node, Scalar, Struct, Time
 from logreel.log import scan as any_format
 from logreel.log.log import Log
 from logreel.log.scan import Schema
-from logreel.write.schema_maker import Abilities, SchemaMaker, TextChannel, TextColumns
+from logreel.write.format_writer import Abilities, SchemaMaker, TextChannel, TextColumns
 
 _TOPIC = re.compile(r"(.*?)(\[\d{1,3}\])?(@\d+)?", re.DOTALL)
 UNFIT = re.compile(r"[^A-Za-z0-9_\-/]")

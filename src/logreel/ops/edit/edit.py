@@ -27,9 +27,16 @@ from logreel.log.scan import Attachment, Schema
 from logreel.log.side_columns import payload_layout
 from logreel.ops.edit.field_edits import Editor, FieldEdit, digests, read_numbers
 from logreel.ops.edit.places import Finder, target
-from logreel.ops.edit.plan import ChannelEdits, EditPlan, dropped, editor_of
-from logreel.ops.edit.planner import make_plan
-from logreel.ops.edit.recipe import Recipe, RecipeOptions, read_recipe
+from logreel.ops.edit.recipe import (
+    ChannelEdits,
+    EditPlan,
+    Recipe,
+    RecipeOptions,
+    dropped,
+    editor_of,
+    make_plan,
+    read_recipe,
+)
 from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.parts import Part, whole_log
 from logreel.ops.rewrite.streams import MessageBatch, in_file_order
@@ -37,8 +44,7 @@ from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions, format_
 from logreel.ops.selection import check_keywords, keywords
 from logreel.registry.format import Format
 from logreel.registry.open import as_log_to_copy
-from logreel.write.format_writer import FormatWriter
-from logreel.write.payloads import Payloads
+from logreel.write.format_writer import FormatWriter, Payloads
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -334,7 +340,7 @@ def plan_edits(log: Log, recipe: Recipe) -> tuple[Part, Edits]:
     """Return what of *log* is written, with its new names and shift, and the changes; raises as ``edit`` does."""
     if isinstance(log, JoinedLog):
         raise UsageError("several files cannot be edited as one log", path=log.name, hint="merge them first")
-    plan = make_plan(log, recipe)
+    plan = make_plan(log, recipe, _add_redactions)
     attached = tuple(_read(file) for file in recipe.attach)
     _check_content(format_of(log), log, plan, attached)
     names = {
@@ -345,6 +351,13 @@ def plan_edits(log: Log, recipe: Recipe) -> tuple[Part, Edits]:
     rows = {number: rows for number, rows in all_messages.rows.items() if number not in left_out}
     part = replace(all_messages, rows=rows, names=names, shift=plan.shift, notes=tuple(plan.notes))
     return part, Edits(plan, attached)
+
+
+def _add_redactions(plan: EditPlan) -> None:
+    # Edits without redactions need none of its rules.
+    from logreel.ops.edit.redact import add_redactions
+
+    add_redactions(plan)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,15 +18,13 @@ from logreel.lenses import Image, lenses
 from logreel.lenses.base import is_integer, is_text
 from logreel.log.log import Channel, Log
 from logreel.ops.edit.field_edits import FieldEdit, Numbers
-from logreel.ops.edit.log_masking import LogMasking, named
 from logreel.ops.edit.masks import IdentityMask, Mask, TimeMask, all_texts, content, json_payload, whose
-from logreel.ops.edit.meanings import FRAMES, innermost, joined, structs
-from logreel.ops.edit.place_mask import numeric_columns
-from logreel.ops.edit.plan import ChannelEdits, EditPlan, fields_layout, time_is_inside
-from logreel.ops.edit.position_fields import SHARE, words
+from logreel.ops.edit.meanings import FRAMES, SHARE, innermost, joined, structs, words
+from logreel.ops.edit.place_mask import LogMasking, named, numeric_columns
+from logreel.ops.edit.recipe import ChannelEdits, EditPlan, fields_layout, time_is_inside
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.streams import in_file_order
-from logreel.schemas.json.payload_decoder import JsonDecoder
+from logreel.schemas.jsonschema import JsonDecoder
 
 NS = 10**9
 #: Most messages and bytes of a channel from whose texts identities are learned.

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from logreel.ops.edit.meanings import words
 from logreel.ops.edit.pictures import without_metadata
-from logreel.ops.edit.position_fields import words
 
 NS = 10**9
 #: Least share of printable bytes in content that is text.

@@ -1,10 +1,14 @@
-"""Places in texts and in numbers that no name gives away: other coordinates, other units, arrays."""
+"""Masks of places, in texts and in numbers that no name gives away: other coordinates, other units, arrays.
+
+And all masks of a log, applied to what it holds besides messages: metadata, parameters, attachments, topics,
+definitions.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -14,14 +18,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from logreel.errors import LogError
+from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.lenses.base import is_float
 from logreel.log.log import Channel
+from logreel.log.scan import Schema
 from logreel.log.side_columns import payload_layout
 from logreel.ops.edit import coordinates
-from logreel.ops.edit.masks import IdentityMask
-from logreel.ops.edit.meanings import innermost, joined, structs
-from logreel.ops.edit.position_fields import SHARE, Cells, words
+from logreel.ops.edit.masks import IdentityMask, Mask, TimeMask, content, masked
+from logreel.ops.edit.meanings import SHARE, Cells, innermost, joined, structs, words
 
 F64 = NDArray[np.float64]
 Rows = NDArray[np.bool_]
@@ -109,7 +114,7 @@ class PlaceMask:
             new = pattern.sub(HIDDEN, new)
         new = without_numbers(new, self.cells)
         new = self._without_metres(new) if self.points else new
-        if self.cells.found:
+        if self.cells.numbers:
             new = _HASHED.sub(self._hashed, new)
             new = self._without_short_pairs(new)
         if self.names.learned:
@@ -277,7 +282,7 @@ def without_numbers(text: bytes, cells: Cells) -> bytes:
     new = _NMEA.sub(b",,,", text)
     if new != text:
         new = _SENTENCE.sub(_with_checksum, new)
-    results = list(_NUMBER.finditer(new)) if cells.found else []
+    results = list(_NUMBER.finditer(new)) if cells.numbers else []
     if results:
         values = np.array([float(item[0]) for item in results])
         hits = cells.axis(values, 0) | cells.axis(values, 1)
@@ -294,7 +299,7 @@ def says_pair(text: bytes, cells: Cells) -> bool:
     """Return whether a latitude and a longitude of these places follow each other in a text."""
     if _NMEA.search(text):
         return True
-    results = list(_NUMBER.finditer(text)) if cells.found else []
+    results = list(_NUMBER.finditer(text)) if cells.numbers else []
     values = np.array([float(item[0]) for item in results])
     for which in (0, 1):
         first = cells.axis(values[:-1], which) & cells.axis(values[1:], 1 - which)
@@ -368,7 +373,7 @@ class PlaceRule:
 
 def _rules(cells: Cells, points: list[tuple[float, float]]) -> Iterator[PlaceRule]:
     floats = ("float", "double")
-    if cells.found:
+    if cells.numbers:
         for name, unit, types in (
             ("degrees", 1.0, floats),
             ("radians", 180 / np.pi, floats),
@@ -406,7 +411,7 @@ def _is_earth(values: list[F64], cells: Cells) -> Rows:
         far = np.sqrt(sum(item * item for item in values))
         rows = np.asarray((far > EARTH[0]) & (far < EARTH[1]))
     rows &= np.all([np.abs(item) > 1 for item in values], axis=0)
-    if cells.found and rows.any():
+    if cells.numbers and rows.any():
         chosen = np.flatnonzero(rows)
         lat, lon, _ = coordinates.degrees_of_ecef(*(item[chosen] for item in values))
         rows[chosen] = cells.contain(lat, lon)
@@ -584,3 +589,126 @@ def dependent_paths(layout: Layout) -> list[str]:
         for name, node in nodes.items()
         if is_float(innermost(node)) and words(name) & DEPENDS
     ]
+
+
+DAY = 86400 * 10**9
+#: Metadata of channels that definitions and formats need as they are.
+_STRUCTURE = {
+    *(
+        "md5sum",
+        "type",
+        "message_definition",
+        "topic",
+        "hash",
+        "content_type",
+        "type_name",
+        "latching",
+        "packet",
+    ),
+    *("series_type", "type_id", "version", "multi_id", "axes", "connections", "offered_qos_profiles"),
+}
+_COMMENT = re.compile(rb"(?:#|//)[^\r\n]*|/\*.*?\*/", re.DOTALL)
+_DESCRIPTION = re.compile(rb'"(?:description|title|\$comment|\$id)"\s*:\s*"(?:[^"\\]|\\.)*"')
+
+
+@dataclass(slots=True)
+class LogMasking:
+    """All masks of one log; implements ``write.log_copier.Masking``.
+
+    changes  kind, the word for what changed and its name, in the order of changes
+    """
+
+    masks: Sequence[Mask]
+    changes: dict[tuple[str, str, str], None] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> IdentityMask | None:
+        """The mask of identities, if there is one."""
+        return next((item for item in self.masks if isinstance(item, IdentityMask)), None)
+
+    @property
+    def place(self) -> PlaceMask | None:
+        """The mask of places, if there is one."""
+        return next((item for item in self.masks if isinstance(item, PlaceMask)), None)
+
+    @property
+    def offset(self) -> int:
+        """Nanoseconds that are added to times."""
+        return next((item.offset for item in self.masks if isinstance(item, TimeMask)), 0)
+
+    def value(self, name: str, value: Any) -> Any:
+        """See Masking."""
+        for mask in self.masks:
+            new = masked(mask, name, value)
+            if new != value:
+                self.changes[mask.kind, "entry", name] = None
+                value = new
+        return value
+
+    def name(self, what: str, name: str) -> str:
+        """See Masking."""
+        raw = name.encode("utf-8", "surrogateescape")
+        for mask in self.masks:
+            new = named(mask, raw) if what == "topic" else mask.text(raw)
+            if new != raw:
+                self.changes[mask.kind, f"name of {what}", name] = None
+                raw = new
+        return raw.decode("utf-8", "surrogateescape")
+
+    def content(self, name: str, data: bytes) -> bytes:
+        """See Masking."""
+        for mask in self.masks:
+            new = content(mask, data)
+            if new != data:
+                self.changes[mask.kind, "attachment", name] = None
+                data = new
+        return data
+
+    def time(self, time: int) -> int:
+        """See Masking."""
+        return max(0, time + self.offset) if time > 0 else time
+
+    def moved_times(self, values: I64) -> I64:
+        """Return whole numbers, of which those that are times of the log in any unit move."""
+        mask = next((item for item in self.masks if isinstance(item, TimeMask)), None)
+        if mask is None or mask.start is None or mask.end is None:
+            return values
+        made = values.copy()
+        for unit in (1, 1000, 10**6, 10**9):
+            rows = (values > (mask.start - DAY) // unit) & (values < (mask.end + DAY) // unit)
+            made[rows] += mask.offset // unit
+        return made
+
+    def channel_metadata(self, topic: str, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the metadata of a channel; what formats need stays."""
+        made: dict[str, Any] = {}
+        for name, value in metadata.items():
+            if name in _STRUCTURE:
+                made[name] = value
+            elif name == "headers" and isinstance(value, Sequence):
+                made[name] = [self.channel_metadata(topic, item) for item in value]
+            else:
+                made[name] = self.value(name, value)
+        return made
+
+    def schema(self, topic: str, schema: Schema) -> Schema:
+        """Return the definition of messages with comments and descriptions masked."""
+        if not schema.text:
+            return schema
+        pattern = _DESCRIPTION if schema.text.lstrip()[:1] == "{" else _COMMENT
+        raw = schema.raw
+        for mask in self.masks:
+            new = pattern.sub(lambda match, mask=mask: _in_comment(mask, match[0]), raw)  # type: ignore[misc]
+            if new != raw:
+                self.changes[mask.kind, "comments of the definition of", topic] = None
+                raw = new
+        return schema if raw == schema.raw else replace(schema, text=raw.decode("utf-8", "replace"))
+
+
+def _in_comment(mask: Mask, text: bytes) -> bytes:
+    return mask.text(text).replace(b"\n", b" ") if b"\n" not in text else mask.text(text)
+
+
+def named(mask: Mask, name: bytes) -> bytes:
+    """Return the name of a topic or frame without what *mask* hides."""
+    return mask.name(name) if isinstance(mask, IdentityMask | PlaceMask) else mask.text(name)

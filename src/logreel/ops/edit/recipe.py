@@ -1,17 +1,33 @@
-"""Recipes: what an edit changes, from keyword arguments or a TOML file."""
+"""Recipes, from keyword arguments or a TOML file: what an edit changes; and plans: what that means for each channel."""
 
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from logreel.errors import UsageError
+import numpy as np
+
+from logreel.errors import DefinitionError, LogError, NotFoundError, TopicError, UsageError
+from logreel.index.channel_index import FieldAt
+from logreel.io.arrays import I64
+from logreel.layout.layout import Layout
+from logreel.lenses.base import Stamp
+from logreel.log.log import Channel, Log
+from logreel.log.side_columns import payload_layout
 from logreel.log.times import Length, duration_ns
+from logreel.log.topic_match import GROUPS, REGEX, regex_groups, topic_and_fields
+from logreel.ops.edit.field_edits import Editor, FieldEdit, LayoutEditor, Numbers, WholeEditor, in_type
+from logreel.ops.edit.meanings import frame_paths, stamps
+from logreel.ops.edit.places import has_grid
 from logreel.ops.toml_lines import line_of
+
+if TYPE_CHECKING:
+    from logreel.ops.edit.place_mask import LogMasking
 
 #: Largest recipe file.
 MAX_BYTES = 1 << 20
@@ -288,3 +304,370 @@ _CHECKS: Mapping[str, Any] = {
     "redact": _redactions,
     "origin": _place,
 }
+
+
+#: Stamps farther from the log's times than this, ns, are of another clock.
+OTHER_CLOCK = 86_400 * 10**9
+#: Times before are counted from something else than 1970, ns.
+AGES = 10**17
+
+
+@dataclass(slots=True)
+class ChannelEdits:
+    """What changes in one channel.
+
+    topic  the new topic
+    edits  changes of fields
+    stamp  the field that gives messages their new log time; None: they keep it
+    drop   why the channel is left out; empty: it is kept
+    drop_kind  kind of the change that leaves it out
+    """
+
+    channel: Channel
+    topic: str
+    edits: list[FieldEdit] = field(default_factory=list)
+    stamp: Stamp | None = None
+    drop: str = ""
+    drop_kind: str = "drop-topic"
+
+    def editor(self) -> Editor | None:
+        """Return a new Editor; None if no field changes. Raises UsageError for messages that cannot be changed."""
+        if not self.edits:
+            return None
+        return editor_of(self.channel, self.edits)
+
+
+@dataclass(slots=True)
+class EditPlan:
+    """What changes in a log.
+
+    channels  plans by channel number
+    notes     sentences about what is not changed, without loss
+    problems  sentences about what should have been changed and is not
+    metadata  metadata of the log to set, by name; *channel_metadata*: those of channels, by topic
+    remove_metadata  names of metadata to remove, since they contain what is redacted
+    masking  what hides identities, times and places in names, texts and values; None: nothing does
+    """
+
+    log: Log
+    recipe: Recipe
+    channels: dict[int, ChannelEdits]
+    notes: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    metadata: dict[str, Any] = field(default_factory=dict)
+    channel_metadata: dict[str, dict[str, Any]] = field(default_factory=dict)
+    remove_metadata: list[str] = field(default_factory=list)
+    masking: LogMasking | None = None
+
+    @property
+    def moves_times(self) -> bool:
+        """Whether log times change other than by a shift."""
+        recipe = self.recipe
+        return recipe.restamp == "log=header" or (recipe.scale != 1 and recipe.clock != "header")
+
+    @property
+    def secret_shift(self) -> int:
+        """Nanoseconds by which redacted log times move; 0 for logs on a clock that says no date."""
+        if self.masking is None or self.log.epoch != "unix":
+            return 0
+        return (
+            self.masking.offset
+            if any(ch.end is not None and ch.end > AGES for ch in self.log.channels.values())
+            else 0
+        )
+
+    @property
+    def shift(self) -> int:
+        """Nanoseconds to add to log times."""
+        return self.secret_shift + (0 if self.recipe.clock == "header" else self.recipe.shift)
+
+    def new_times(self, time: I64) -> I64:
+        """Return log times, which include ``shift``, with the scale of the recipe."""
+        if self.recipe.scale == 1 or self.recipe.clock == "header":
+            return time
+        start = (self.log.start or 0) + self.shift
+        return scaled(time, start, self.recipe.scale)
+
+
+def scaled(time: I64, start: int, factor: float) -> I64:
+    """Return times with their distance from *start* multiplied by *factor*, rounded to ns."""
+    return np.asarray(start + np.rint((time - start) * factor).astype(np.int64))
+
+
+def editor_of(ch: Channel, edits: list[FieldEdit]) -> Editor:
+    """Return the Editor of a channel; raises UsageError if its messages cannot be changed."""
+    if not ch.reserved and ch.log.index.rules[ch.number].is_synthetic:
+        text = f"fields of {ch.topic!r} cannot be changed: it is made of other channels"
+        raise UsageError(text, path=ch.log.name, hint="change these")
+    if any(edit.whole for edit in edits):
+        fields = [edit for edit in edits if not edit.whole]
+        return WholeEditor(edits, editor_of(ch, fields) if fields else None, ch.decode)
+    layout = payload_layout(ch)
+    if layout is not None and (all(edit.numbers is not None for edit in edits) or not has_grid(layout.root)):
+        return LayoutEditor(layout, edits)
+    from logreel.ops.edit.field_edits import tree_editor
+
+    editor = tree_editor(ch, layout, edits)
+    if editor is None:
+        text = f"fields of {ch.topic!r} cannot be changed: its messages are {ch.schema.encoding or 'bytes'}"
+        raise UsageError(text, path=ch.log.name, hint="drop the topic instead")
+    return editor
+
+
+def fields_layout(ch: Channel) -> Layout | None:
+    """Return the Layout by which fields of *ch* are named; None if it has none."""
+    try:
+        return payload_layout(ch) or ch.layout
+    except DefinitionError:
+        return None
+
+
+def time_is_inside(ch: Channel) -> bool:
+    """Return whether the log time of messages is a field of their payloads."""
+    rule = ch.log.index.rules[ch.number].time
+    return isinstance(rule, FieldAt) and rule.offset >= 0
+
+
+def dropped(plan: EditPlan) -> Iterator[ChannelEdits]:
+    """Yield the plans of channels that are left out."""
+    return (channel_edits for channel_edits in plan.channels.values() if channel_edits.drop)
+
+
+_GROUP = re.compile(r"\{(\d*)\}")
+_WILD = re.compile(r"\*\*?|\?|\[!?[^\]]+\]")
+
+
+def new_topics(topics: Iterable[str], rename: Mapping[str, str]) -> dict[str, str]:
+    """Return the new topics of those that *rename* changes.
+
+    rename  new by old: a topic, a shell pattern (``/robot1/*``), or ``re:`` and a regular expression of RE2; in the
+            new name ``{}`` is what the next wildcard or group matched, ``{1}`` the first one, ``{0}`` the whole topic.
+            An existing topic is no pattern, and has precedence; else the first pattern that matches applies
+
+    Raises TopicError for an entry that matches nothing, UsageError for invalid patterns and for topics that would
+    become equal.
+    """
+    names = list(topics)
+    renamed: dict[str, str] = {}
+    for old, new in rename.items():
+        if old in names:
+            renamed[old] = _filled(new, [], 0, old)
+    for old, new in rename.items():
+        if old in names:
+            continue
+        (fit, total), matched = _compiled(old), False
+        for name in names:
+            groups = None if name.startswith("~") else fit(name)
+            if groups is not None:
+                matched = True
+                if name not in renamed:
+                    renamed[name] = _filled(new, groups, total, name)
+        if not matched:
+            raise TopicError("channel to be renamed", old, names, none="the log has no channels")
+    _check(names, renamed)
+    return {old: new for old, new in renamed.items() if old != new}
+
+
+def _check(names: list[str], renamed: Mapping[str, str]) -> None:
+    taken: dict[str, str] = {}
+    for name in names:
+        new = renamed.get(name, name)
+        if new.startswith("~") and not name.startswith("~"):
+            raise UsageError(f"{name!r} cannot become {new!r}: names with ~ are reserved")
+        if name.startswith("~") and new != name:
+            raise UsageError(f"the reserved channel {name!r} cannot be renamed")
+        if new in taken:
+            text = f"{name!r} and {taken[new]!r} would both be called {new!r}"
+            raise UsageError(text, hint="merge joins channels of several logs")
+        taken[new] = name
+
+
+def _compiled(old: str) -> tuple[Callable[[str], list[str] | None], int]:
+    """Return a function that returns the texts of the groups or wildcards of *old* in a topic, and their number.
+
+    Patterns may come from a recipe of others, so they are matched in linear time.
+    """
+    if old.startswith(REGEX):
+        pattern = old.removeprefix(REGEX)
+        # RE2 says what is wrong; Python only counts the groups.
+        regex_groups(pattern, 0)
+        try:
+            total = re.compile(pattern).groups
+        except (re.error, RecursionError, OverflowError) as error:
+            raise UsageError(f"{old}: not a regular expression: {error}") from None
+        return regex_groups(pattern, total), total
+    out, pos, count = "(?s)", 0, 0
+    for wild in _WILD.finditer(old):
+        word = wild[0]
+        inside = (
+            ".*" if word[0] == "*" else "." if word == "?" else word.replace("[!", "[^").replace("\\", r"\\")
+        )
+        out += re.escape(old[pos : wild.start()]) + f"({inside})"
+        pos, count = wild.end(), count + 1
+    try:
+        return regex_groups(out + re.escape(old[pos:]), count), count
+    except UsageError as error:
+        raise UsageError(f"{old}: not a pattern: {error.text.rpartition(': ')[2]}") from None
+
+
+def _filled(new: str, groups: list[str], total: int, topic: str) -> str:
+    """Return *new* with the texts of *groups*, the first of *total*; an exact name has none."""
+    count = iter(range(1, 1 + total))
+
+    def group(match: re.Match[str]) -> str:
+        number = int(match[1]) if match[1] else next(count, -1)
+        if number == 0:
+            return topic
+        if not 0 < number <= total:
+            raise UsageError(f"{new!r}: {match[0]} has no wildcard or group in the old name")
+        if number > len(groups):
+            raise UsageError(f"{new!r}: only the first {GROUPS} wildcards or groups can be named")
+        return groups[number - 1]
+
+    return _GROUP.sub(group, new)
+
+
+#: Times that are larger, in ns, are no times.
+MOST = 2.0**62
+
+
+def make_plan(log: Log, recipe: Recipe, redact: Callable[[EditPlan], None]) -> EditPlan:
+    """Return what *recipe* changes in *log*; raises UsageError or NotFoundError for what it cannot change.
+
+    redact  adds the redactions of the recipe to a plan; called if there are any
+    """
+    dropped = {ch.number for ch in log.match(recipe.drop_topic)} if recipe.drop_topic else set[int]()
+    kept = [name for name, ch in log.channels.items() if ch.number not in dropped]
+    if not kept and log.channels:
+        raise UsageError("no channel is left", path=log.name)
+    names = new_topics(kept, recipe.rename)
+    plans = {
+        ch.number: ChannelEdits(ch, names.get(ch.topic, ch.topic), drop="dropped" * (ch.number in dropped))
+        for ch in log.channels.values()
+    }
+    plan = EditPlan(log, recipe, plans)
+    not_dropped = [channel_edits for channel_edits in plans.values() if not channel_edits.drop]
+    for want in recipe.zero:
+        _add_zero(log, want, plans)
+    if recipe.redact:
+        redact(plan)
+    if recipe.frame:
+        _add_frames(plan, not_dropped)
+    if recipe.restamp or (recipe.clock != "log" and (recipe.shift or recipe.scale != 1)):
+        _add_stamps(plan, not_dropped)
+    for channel_edits in not_dropped:
+        if channel_edits.edits and not channel_edits.drop:
+            channel_edits.editor()
+    return plan
+
+
+def _add_zero(log: Log, want: str, plans: dict[int, ChannelEdits]) -> None:
+    split = topic_and_fields(log.channels, want)
+    if split is None or not split[1]:
+        text = f"{want!r}: expected topic.field or topic:field,field"
+        raise UsageError(text, path=log.name)
+    topics, fields = split
+    errors: list[LogError] = []
+    done = False
+    for topic in topics:
+        ch = log[topic]
+        layout = fields_layout(ch)
+        if layout is None or plans[ch.number].drop:
+            continue
+        edit = FieldEdit("zero", tuple(fields), clears=True)
+        try:
+            targets = edit.targets(layout)
+        except NotFoundError as error:
+            errors.append(error)
+            continue
+        if any(target_field.steps == ("timestamp",) for target_field in targets) and time_is_inside(ch):
+            raise UsageError(f"{want!r} is the time of the messages", path=log.name)
+        plans[ch.number].edits += [FieldEdit("zero", (path,), clears=True) for path in fields]
+        done = True
+    if not done:
+        raise (
+            errors[0] if errors else UsageError(f"{want!r}: its messages have no known fields", path=log.name)
+        )
+
+
+def _add_frames(plan: EditPlan, kept: list[ChannelEdits]) -> None:
+    names = {old.encode(): new.encode() for old, new in plan.recipe.frame.items()}
+
+    def change(old: bytes, message: Callable[[], Any]) -> bytes:
+        return names.get(old, old)
+
+    any_frame = False
+    for channel_edits in kept:
+        layout = fields_layout(channel_edits.channel)
+        paths = frame_paths(layout) if layout is not None and not channel_edits.channel.reserved else []
+        channel_edits.edits += [FieldEdit("frame", (path,), content=change) for path in paths]
+        any_frame |= bool(paths)
+    if not any_frame:
+        raise UsageError("no channel has a field with the name of a frame", path=plan.log.name)
+
+
+def _add_stamps(plan: EditPlan, kept: list[ChannelEdits]) -> None:
+    recipe, any_stamp = plan.recipe, False
+    for channel_edits in kept:
+        ch = channel_edits.channel
+        layout = fields_layout(ch)
+        if layout is None or ch.reserved:
+            continue
+        inside = time_is_inside(ch)
+        stamps_of_data = stamps(layout, inside)
+        if recipe.restamp == "log=header":
+            channel_edits.stamp = stamps_of_data[0] if stamps_of_data else None
+        elif recipe.restamp:
+            # Fields of other events, such as the last signal of a receiver, are no stamps of the message.
+            own = stamps(layout, False)
+            channel_edits.edits += [_stamp_edit(stamp, _to_log_time) for stamp in own]
+        else:
+            channel_edits.edits += [_stamp_edit(stamp, _moved(plan)) for stamp in stamps_of_data]
+        any_stamp |= bool(stamps_of_data) or inside
+    if not any_stamp and (recipe.restamp or recipe.clock == "header"):
+        raise UsageError("no channel has a stamp in its messages", path=plan.log.name)
+
+
+def _to_log_time(ns: I64, time: I64) -> I64:
+    return time
+
+
+def _moved(plan: EditPlan) -> Callable[[I64, I64], I64]:
+    """Return the function from stamps to those with shift and scale; 0, which means unknown, stays."""
+    recipe, origin = plan.recipe, list[int]()
+    start, end = plan.log.start or 0, plan.log.end or 0
+
+    def move(ns: I64, time: I64) -> I64:
+        known = ns != 0
+        if not origin and known.any():
+            first = int(ns[np.argmax(known)])
+            origin.append(start if start - OTHER_CLOCK < first < end + OTHER_CLOCK else first)
+        moved = scaled(ns, origin[0], recipe.scale) if origin and recipe.scale != 1 else ns
+        return np.where(known, moved + recipe.shift, 0)
+
+    return move
+
+
+def _stamp_edit(stamp: Stamp, change: Callable[[I64, I64], I64]) -> FieldEdit:
+    """Return the edit of a stamp: one number, or seconds and the rest."""
+    units = [unit for _, unit in stamp.parts]
+
+    def numbers(values: list[Numbers], time: I64) -> list[Numbers]:
+        # The largest numbers mean that a time is unknown.
+        limits = [value.astype(np.float64) * unit for value, unit in zip(values, units, strict=True)]
+        sane = np.all([np.abs(limit) < MOST for limit in limits], axis=0)
+        parts = [
+            np.where(sane, value, 0).astype(np.int64) * unit
+            for value, unit in zip(values, units, strict=True)
+        ]
+        ns = parts[0] if len(parts) == 1 else parts[0] + parts[1]
+        new = change(ns, time)
+        same = (new == ns) | ~sane
+        made: list[Numbers] = []
+        for value, unit in zip(values, units, strict=True):
+            number = new // unit if unit != 1 or len(units) == 1 else new % 10**9
+            # Not a mixture of types, which NumPy would make float64.
+            made.append(np.where(same, value, in_type(number, value.dtype)))
+        return made
+
+    return FieldEdit("stamp", tuple(stamp.paths), numbers=numbers)

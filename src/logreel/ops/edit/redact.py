@@ -20,7 +20,19 @@ from logreel.log.log import Channel, Log
 from logreel.ops.edit.field_edits import FieldEdit, Numbers
 from logreel.ops.edit.mask_edits import add_masks, json_messages, log_texts, time_mask
 from logreel.ops.edit.masks import IdentityMask, Mask
-from logreel.ops.edit.meanings import structs
+from logreel.ops.edit.meanings import (
+    Cells,
+    PlaceFields,
+    cartesian_paths,
+    code_paths,
+    find_places,
+    has_text,
+    hidden_pairs,
+    is_receiver_data,
+    structs,
+    text_paths,
+    words,
+)
 from logreel.ops.edit.pictures import black, blank
 from logreel.ops.edit.place_mask import (
     HiddenPlace,
@@ -33,22 +45,10 @@ from logreel.ops.edit.place_mask import (
     windows,
     without_numbers,
 )
-from logreel.ops.edit.plan import ChannelEdits, EditPlan, editor_of, fields_layout
-from logreel.ops.edit.position_fields import (
-    Cells,
-    PlaceFields,
-    cartesian_paths,
-    code_paths,
-    find_places,
-    has_text,
-    hidden_pairs,
-    is_receiver_data,
-    text_paths,
-    words,
-)
+from logreel.ops.edit.recipe import ChannelEdits, EditPlan, editor_of, fields_layout
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.streams import in_file_order
-from logreel.schemas.json.payload_decoder import JsonDecoder
+from logreel.schemas.jsonschema import JsonDecoder
 from logreel.schemas.protobuf.payload_decoder import WireDecoder
 
 F64 = NDArray[np.float64]
@@ -223,7 +223,7 @@ class Positions:
             known |= {*cartesian}
             others = hidden_places(ch, self.mask.rules(), known) if self.wide else []
             known |= {path for other in others for path in other.paths}
-            hidden = hidden_pairs(ch, layout, self.cells, known) if self.cells.found else []
+            hidden = hidden_pairs(ch, layout, self.cells, known) if self.cells.numbers else []
             if self.way == "drop" and (places or cartesian or codes or hidden or others):
                 _drop(channel_edits, self.kind, "positions")
                 continue
@@ -255,7 +255,7 @@ class Positions:
             or any(edit.kind == self.kind for edit in channel_edits.edits)
             for channel_edits in plan.channels.values()
         )
-        if not changed and not self.cells.found:
+        if not changed and not self.cells.numbers:
             plan.notes.append("no field with a position was found")
 
     def _find_stated(self) -> None:
@@ -415,7 +415,7 @@ class Positions:
             target = Cells()
             target.add(np.array([origin.to[0]]), np.array([origin.to[1]]))
             if (
-                target.found & cells.found
+                target.numbers & cells.numbers
                 or cells.contain(*(np.array([number]) for number in origin.to[:2])).any()
             ):
                 return np.zeros(len(lat), bool)

@@ -10,21 +10,25 @@ from pathlib import Path
 from typing import Any
 
 from logreel.errors import DefinitionError, UsageError
-from logreel.ops.migrate.columns import constant_column, is_struct_path, member, node_of, part_update
+from logreel.ops.migrate.field_changes import constant_column, is_struct_path, member, node_of, part_update
 from logreel.ops.migrate.interpreter import MAX_STEPS, Compiler, Method
-from logreel.ops.migrate.rule import (
+from logreel.ops.migrate.types import (
     BoundRule,
     Columns,
     ColumnUpdate,
+    FieldType,
     Nested,
     NestedColumns,
     NotColumnsError,
+    Records,
+    RuleError,
+    StructValue,
+    TypeVersion,
     Update,
     UpdateRule,
     Values,
+    from_text,
 )
-from logreel.ops.migrate.types import FieldType, TypeVersion, from_text
-from logreel.ops.migrate.values import Records, RuleError, StructValue
 from logreel.ops.migrate.vocabulary import Constructor
 from logreel.schemas.ros1msg import DefinitionRegistry
 

@@ -1,33 +1,198 @@
-"""Changes of single fields: other names and places, types, units, values; applied message by message."""
+"""Changes of fields: other names and places, types, units, values; for one message, or for many as columns of Arrow.
+
+What cannot be done by columns raises NotColumnsError, also for single values that do not fit; messages are then
+migrated one by one, which either works or gives the reason.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from logreel.errors import DefinitionError, UsageError
-from logreel.ops.migrate.rule import (
-    Columns,
-    ColumnUpdate,
-    Nested,
-    NestedColumns,
-    NotColumnsError,
-    Update,
-    Values,
-    implicit,
-)
+from logreel.layout.arrow_from_buffers import arrow_type
+from logreel.layout.nodes import Node, Struct
 from logreel.ops.migrate.types import (
     REAL_NUMBERS,
     TIMES,
     WHOLE_NUMBERS,
+    Columns,
+    ColumnUpdate,
     FieldType,
+    Implicit,
+    Nested,
+    NestedColumns,
+    NotColumnsError,
+    RuleError,
     TypeVersion,
+    Update,
+    Values,
+    as_text,
+    implicit,
     listed,
 )
-from logreel.ops.migrate.values import RuleError, as_text
+
+#: Whole numbers of at most 32 bits, whose products with factors below 2**31 fit 64 bits.
+_SMALL = {"int8", "uint8", "int16", "uint16", "int32", "uint32"}
+_FACTOR = 1 << 30
+
+
+def node_of(version: TypeVersion, path: Sequence[str]) -> Node:
+    """Return the node of a field below structs that are no arrays."""
+    node: Node = version.layout.root
+    for name in path:
+        if not isinstance(node, Struct):
+            raise NotColumnsError
+        node = next(f.node for f in node.visible() if f.name == name)
+    return node
+
+
+def constant_column(value: Any, node: Node, count: int) -> Any:
+    """Return *count* times the same value; *node*: of the field, with texts as text."""
+    import pyarrow as pa
+
+    try:
+        single: Any = pa.array([value], arrow_type(node))
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError):
+        raise NotColumnsError from None
+    return single.take(pa.array(np.zeros(count, np.int64)))
+
+
+def implicit_columns(rule_update: Implicit, nested: NestedColumns) -> ColumnUpdate:
+    """Return the update of columns without a rule."""
+    changes: dict[str, Callable[[Any], Any]] = {}
+    for name, before, field_type in rule_update.nested:
+        if before.nested is None or field_type.nested is None:
+            raise NotColumnsError
+        update = nested.convert_columns(before.nested, field_type.nested)
+        if update is not None:
+            changes[name] = part_update(field_type, update)
+    names = list(rule_update.new.fields)
+
+    def apply(columns: Columns, count: int) -> Columns:
+        return {name: changes[name](columns[name]) if name in changes else columns[name] for name in names}
+
+    return apply
+
+
+def part_update(field_type: FieldType, update: ColumnUpdate) -> Callable[[Any], Any]:
+    """Return the update of a column of parts of messages, or of arrays of these."""
+    import pyarrow as pa
+
+    def of_structs(array: Any) -> Any:
+        names = [array.type.field(n).name for n in range(array.type.num_fields)]
+        made = update(dict(zip(names, array.flatten(), strict=True)), len(array))
+        if not made:
+            raise NotColumnsError
+        return pa.StructArray.from_arrays(list(made.values()), list(made))
+
+    return over_items(field_type, of_structs)
+
+
+def over_items(field_type: FieldType, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return *change* for columns of *field_type*: of its values, or of the items of its arrays."""
+    import pyarrow as pa
+
+    if not field_type.array:
+        return change
+    if field_type.count is not None:
+        count = field_type.count
+        return lambda array: pa.FixedSizeListArray.from_arrays(change(array.flatten()), count)
+
+    def of_lists(array: Any) -> Any:
+        offsets = array.offsets
+        first = offsets[0].as_py() if len(offsets) else 0
+        if first or array.offset:
+            raise NotColumnsError
+        return pa.ListArray.from_arrays(offsets, change(array.flatten()))
+
+    return of_lists
+
+
+def member(columns: Columns, path: Sequence[str]) -> Any:
+    """Return the column at *path*, below structs that are no arrays."""
+    import pyarrow as pa
+
+    column = columns[path[0]]
+    for name in path[1:]:
+        if not pa.types.is_struct(column.type):
+            raise NotColumnsError
+        column = column.flatten()[column.type.get_field_index(name)]
+    return column
+
+
+def number_update(
+    old: FieldType, new: FieldType, scale: float, offset: float, clamp: bool, low: int, high: int
+) -> Callable[[Any], Any]:
+    """Return the update of a column of numbers; *low*, *high*: range of a new whole number."""
+    import pyarrow as pa
+
+    if "bool" in (old.base, new.base) or new.is_bytes != old.is_bytes or old.is_bytes:
+        raise NotColumnsError
+    is_whole, was_whole = new.base not in REAL_NUMBERS, old.base not in REAL_NUMBERS
+    exact = was_whole and isinstance(scale, int) and isinstance(offset, int)
+    changes = scale != 1 or offset != 0
+    if (exact and changes and (old.base not in _SMALL or max(abs(scale), abs(offset)) > _FACTOR)) or (
+        is_whole and not exact and "64" in new.base
+    ):
+        raise NotColumnsError
+    target = np.dtype(new.base)
+
+    def change(array: Any) -> Any:
+        values: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+        if changes:
+            # Numbers are scaled as Python does: as whole ones, or as real ones of 64 bits.
+            values = values.astype(np.int64 if exact else np.float64) * scale + offset
+        if is_whole:
+            return pa.array(_whole(values, clamp, low, high).astype(target))
+        if not np.isfinite(values).all():
+            return pa.array(values.astype(target))
+        with np.errstate(over="ignore"):
+            made = values.astype(target)
+        if not np.isfinite(made).all():
+            raise NotColumnsError
+        return pa.array(made)
+
+    return over_items(new, change)
+
+
+def _whole(values: NDArray[Any], clamp: bool, low: int, high: int) -> NDArray[Any]:
+    if values.dtype.kind == "f":
+        if not np.isfinite(values).all():
+            raise NotColumnsError
+        values = np.rint(values)
+    if clamp:
+        clipped: NDArray[Any] = np.clip(values, max(low, _least(values)), min(high, _most(values)))
+        return clipped
+    if len(values) and not (low <= values.min().item() and values.max().item() <= high):
+        raise NotColumnsError
+    return values
+
+
+def _least(values: NDArray[Any]) -> float:
+    return np.finfo(values.dtype).min if values.dtype.kind == "f" else int(np.iinfo(values.dtype).min)
+
+
+def _most(values: NDArray[Any]) -> float:
+    return np.finfo(values.dtype).max if values.dtype.kind == "f" else int(np.iinfo(values.dtype).max)
+
+
+def is_struct_path(version: TypeVersion, path: Sequence[str]) -> bool:
+    """Return whether *path* is below structs that are no arrays."""
+    at: TypeVersion | None = version
+    for n, name in enumerate(path):
+        field_type = None if at is None else at.fields.get(name)
+        if field_type is None or (field_type.array and n + 1 < len(path)):
+            return False
+        at = field_type.nested
+    return True
+
 
 #: Name and index of each part of a path; None: no index.
 FieldPath = list[tuple[str, int | None]]
@@ -63,7 +228,7 @@ class FieldChange:
 
     name           path of the new field
     source         path of the old field; None: it is *value*
-    kind           new type as in a definition; empty: that of the source
+    type_name      new type as in a definition; empty: that of the source
     scale, offset  new value = old value · scale + offset
     values         new value by old value; others stay
     clamp          True: values out of range become the nearest one; False: the message is left out
@@ -73,7 +238,7 @@ class FieldChange:
     name: str
     source: FieldPath | None
     value: Any = None
-    kind: str = ""
+    type_name: str = ""
     scale: float = 1
     offset: float = 0
     values: Mapping[str, Any] | None = None
@@ -123,17 +288,13 @@ class Mapped:
         return lambda columns, count: {name: make(columns, count) for name, make in makers.items()}
 
     def _column(self, name: str, new_type: FieldType, nested: NestedColumns) -> Callable[[Columns, int], Any]:
-        from logreel.ops.migrate import columns as by_column
-
         change = self.changes.get((name,))
         if change is not None and change.source is None:
-            value, node = constant(change.value, new_type, change.name), by_column.node_of(self.new, [name])
-            return lambda columns, count: by_column.constant_column(
-                value() if callable(value) else value, node, count
-            )
+            value, node = constant(change.value, new_type, change.name), node_of(self.new, [name])
+            return lambda columns, count: constant_column(value() if callable(value) else value, node, count)
         path = [name] if change is None or change.source is None else [part for part, _ in change.source]
         indexed = change is not None and any(at is not None for _, at in change.source or ())
-        if indexed or (change is not None and change.values) or not by_column.is_struct_path(self.old, path):
+        if indexed or (change is not None and change.values) or not is_struct_path(self.old, path):
             raise NotColumnsError
         before = field_type(self.old, [(part, None) for part in path], MissingSourceError)
         update: Callable[[Any], Any] | None = None
@@ -142,7 +303,7 @@ class Mapped:
                 raise NotColumnsError
             if not _has_same_fields(before.nested, new_type.nested):
                 inner = nested.convert_columns(before.nested, new_type.nested)
-                update = None if inner is None else by_column.part_update(new_type, inner)
+                update = None if inner is None else part_update(new_type, inner)
         elif before.spelled != new_type.spelled or (change is not None and not change.is_plain):
             numbers = REAL_NUMBERS | _RANGES.keys()
             if (
@@ -152,12 +313,10 @@ class Mapped:
             ):
                 raise NotColumnsError
             low, high = _RANGES.get(new_type.base, (0, 0))
-            update = by_column.number_update(
-                before, new_type, change.scale, change.offset, change.clamp, low, high
-            )
+            update = number_update(before, new_type, change.scale, change.offset, change.clamp, low, high)
         if update is None:
-            return lambda columns, count: by_column.member(columns, path)
-        return lambda columns, count: update(by_column.member(columns, path))
+            return lambda columns, count: member(columns, path)
+        return lambda columns, count: update(member(columns, path))
 
     def _check_places(self, remove: frozenset[str]) -> None:
         for name in remove:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from logreel.errors import LogError, UnsupportedError
-from logreel.ops.migrate.values import Records, RuleError
+from logreel.ops.migrate.types import Records, RuleError
 from logreel.ops.migrate.vocabulary import (
     BINARY,
     CALLABLE,

@@ -17,20 +17,31 @@ from logreel.layout.encode_message import encoder
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, FixedArray, Node, String, Struct
 from logreel.layout.nodes import Sequence as Many
-from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Channel, Log
 from logreel.log.scan import Schema
+from logreel.log.source_files import decrypted_notes
 from logreel.ops.migrate.paths import MissingRule, Path
 from logreel.ops.migrate.plan import ChannelPlan, Files, Planner
-from logreel.ops.migrate.rule import BoundRule, ColumnUpdate, NotColumnsError, Update
-from logreel.ops.migrate.types import NAMED, REAL_NUMBERS, TIMES, FieldType, TypeVersion, current_name, listed
+from logreel.ops.migrate.types import (
+    NAMED,
+    REAL_NUMBERS,
+    TIMES,
+    BoundRule,
+    ColumnUpdate,
+    FieldType,
+    NotColumnsError,
+    TypeVersion,
+    Update,
+    current_name,
+    listed,
+)
 from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.parts import Part, whole_log
 from logreel.ops.rewrite.streams import MessageBatch
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions
 from logreel.ops.selection import check_keywords, keywords
 from logreel.registry.open import as_log_to_copy, as_open_log
-from logreel.write.payloads import Payloads
+from logreel.write.format_writer import Payloads
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions

@@ -8,19 +8,22 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from logreel.errors import UsageError
-from logreel.ops.migrate.rule import (
+from logreel.ops.migrate.field_changes import implicit_columns
+from logreel.ops.migrate.types import (
     BoundRule,
     Columns,
     ColumnUpdate,
+    Identity,
     Implicit,
     NotColumnsError,
+    RuleError,
+    TypeVersion,
     Update,
     UpdateRule,
     Values,
+    current_name,
     implicit,
 )
-from logreel.ops.migrate.types import Identity, TypeVersion, current_name
-from logreel.ops.migrate.values import RuleError
 
 #: Most steps of a path, far above those of real ones.
 MAX_STEPS = 1000
@@ -260,8 +263,6 @@ class Paths:
 
     def update_columns(self, path: Path) -> ColumnUpdate:
         """Return the update of columns of messages of *path*; raises NotColumnsError if there is none."""
-        from logreel.ops.migrate.columns import implicit_columns
-
         updates = list[ColumnUpdate]()
         for step in path.steps:
             if isinstance(step.how, Implicit):

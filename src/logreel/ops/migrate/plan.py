@@ -19,10 +19,11 @@ from logreel.log.log import Channel, Log
 from logreel.ops.migrate.bmr import read_bmr
 from logreel.ops.migrate.field_changes import FieldChange, Mapped, MissingSourceError, field_type, parse_path
 from logreel.ops.migrate.paths import Path, Paths
-from logreel.ops.migrate.rule import BoundRule, UpdateRule
 from logreel.ops.migrate.types import (
     NAMED,
+    BoundRule,
     TypeVersion,
+    UpdateRule,
     current_name,
     from_definition,
     from_layout,
@@ -367,7 +368,7 @@ def _is_renamed(change: FieldChange, field: str, old: TypeVersion, todo: Changes
 
 def _line(change: FieldChange, name: str, old: TypeVersion, line: str) -> str:
     """Return the line of a changed field, with the comment of the old *line*."""
-    type_name = change.kind or _type_of(change, name, old)
+    type_name = change.type_name or _type_of(change, name, old)
     comment = f"  # [{change.unit}]" if change.unit is not None else ""
     _, mark, text = line.partition("#")
     return f"{type_name} {name}{comment or f'  #{text}' * bool(mark)}"
@@ -447,8 +448,8 @@ def _inner(
 
 def _field(change: FieldChange, name: str, before: Field | None, old: TypeVersion) -> Field:
     unit = change.unit if change.unit is not None else before.unit if before is not None else ""
-    if change.kind:
-        return Field(name, _node(change.kind, name), unit)
+    if change.type_name:
+        return Field(name, _node(change.type_name, name), unit)
     if before is not None and (change.source is None or change.source[-1] == (before.name, None)):
         return Field(name, before.node, unit)
     return Field(name, _node(_type_of(change, name, old), name), unit)

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from logreel.ops.migrate.types import TypeVersion
-from logreel.ops.migrate.values import NS, Records, RosTime, RuleError, StructValue
+from logreel.ops.migrate.types import NS, Records, RosTime, RuleError, StructValue, TypeVersion
 
 #: Most items of a list or text that arithmetic makes, and most bits of a whole number.
 MAX_LENGTH, MAX_BITS = 1 << 24, 1 << 12

@@ -18,8 +18,8 @@ import numpy as np
 from logreel.errors import DefinitionError, LogError, MissingDependencyError, TopicError, UsageError
 from logreel.io.arrays import has_limited_room
 from logreel.layout.arrow_arrays import values_of
-from logreel.log.decrypted import refusal
 from logreel.log.log import Log
+from logreel.log.source_files import refusal
 from logreel.log.tables import distinct
 from logreel.log.times import Time, intervals, shift_of, utc_shift
 from logreel.log.topic_match import is_pattern, match_in_each

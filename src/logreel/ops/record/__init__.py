@@ -11,7 +11,7 @@ from __future__ import annotations
 from logreel.ops.record.record import Recording, record
 from logreel.ops.record.session import Progress, Recorded, TopicLoss
 from logreel.ops.record.source import Feed, LiveChannel, LiveSource
-from logreel.ops.record.sources.registry import live_source
+from logreel.ops.record.sources import live_source
 
 __all__ = [
     "Feed",

@@ -20,8 +20,7 @@ from logreel.io.part_files import existing_parts, part_name
 from logreel.layout.layout import Layout
 from logreel.log.scan import Schema
 from logreel.registry.format import Format
-from logreel.write.format_writer import FormatWriter, SomeRefusedError
-from logreel.write.payloads import Payload
+from logreel.write.format_writer import FormatWriter, Payload, SomeRefusedError
 from logreel.write.writer import Writer
 
 #: Bytes that a message given as a dict probably needs.

@@ -22,7 +22,7 @@ from logreel.ops.record.lines import AHEAD, LEAST_PATIENCE, LineRecorder, Pipe, 
 from logreel.ops.record.parts import Split, SplitWriter
 from logreel.ops.record.session import Progress, Recorded, RecordingSession
 from logreel.ops.record.source import BUFFER_BYTES, PATIENCE, DrainLimit, LiveQueue, LiveSource, TopicFilter
-from logreel.ops.record.sources.registry import live_source
+from logreel.ops.record.sources import live_source
 from logreel.ops.rewrite.target import Copied
 from logreel.ops.selection import Selection, SelectionOptions, keywords
 from logreel.registry.open import as_open_log

@@ -1,9 +1,9 @@
 """Replay of logs: what is played when, by which clock, and to whom.
 
-``Player`` plays logs to a function, to an iterating caller or to a ``Sink``; ``Playing`` has its options.
-``timeline`` is the merged sequence of messages, ``transport`` the state between two of them (pause, step, seek, rate,
-loop), ``sink`` what receivers implement and may ask. ``growing`` plays a log that is still written. Used by the command
-line, by sinks in ``outputs/sinks`` and by programs; it knows nothing of where messages go.
+``Player`` plays logs, also one that is still written, to a function, to an iterating caller or to a ``Sink``;
+``Playing`` has its options. ``timeline`` is the merged sequence of messages, ``transport`` the state between two of
+them (pause, step, seek, rate, loop), ``sink`` what receivers implement and may ask. Used by the command line, by sinks
+in ``outputs/sinks`` and by programs; it knows nothing of where messages go.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ class Requests:
     target   time to move to, ns
     steps    number of messages to play; negative: backwards
     limit    time after which forward replay waits, ns; None: no limit
-    held     True: it waits there
+    is_at_limit  True: it waits there
     pausing  pause before messages of the channels that were chosen for it
     """
 
@@ -159,7 +159,7 @@ class Requests:
     target: int | None = None
     steps: int = 0
     limit: int | None = None
-    held: bool = False
+    is_at_limit: bool = False
     pausing: bool = True
 
 
@@ -463,11 +463,11 @@ class Transport:
             )
             # A new limit may have come meanwhile.
             requests = self._requests
-            requests.held = requests.limit == limit
-            requests.asked = requests.asked or not requests.held
-        if requests.held:
+            requests.is_at_limit = requests.limit == limit
+            requests.asked = requests.asked or not requests.is_at_limit
+        if requests.is_at_limit:
             yield from self._pause()
-        requests.held = False
+        requests.is_at_limit = False
         if pace is not None:
             self._pace = Pace(self.timer.now(), self._reached, pace.rate)
 

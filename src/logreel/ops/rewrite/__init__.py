@@ -1,10 +1,11 @@
 """Logs written from logs, by one engine.
 
 ``engine`` reads messages of parts of logs (``parts``, ``streams``), passes them through a list of transforms, writes a
-new log and reads it back. A transform gives channels for channels and batches for batches, and compares the new log
-with what is due: ``transcode`` here, edits in ``ops.edit``, migrations in ``ops.migrate``, the translation for exchange
-in ``outputs.foxglove``. ``slice``, ``split``, ``merge`` and ``recover`` are presets; ``changes`` and ``transformed``
-give what transforms make of a log as a log, without writing it.
+new log and reads it back. The transforms, each beside what it plans with: ``Edits`` of a recipe, with shifted and other
+stamps (``ops.edit.edit``), ``Migration`` (``ops.migrate.migrate``), ``Transcode`` to definitions of another format and
+back (``transcode``, ``fit``), ``Exchange`` for other tools (``outputs.foxglove.exchange``), topics and interval of a
+merge (``merge``). What they make of a log without writing it is a log, too (``transformed``).
 
-Outputs, verbs and other operations call the presets and ``engine.rewrite``; nobody inherits from the engine.
+``slice``, ``split``, ``merge`` and ``recover`` are presets. Outputs, verbs and other operations call these and
+``engine.rewrite``; nobody inherits from the engine.
 """

@@ -34,14 +34,13 @@ from logreel.io.output_stream import OutputStream
 from logreel.io.source import Source
 from logreel.io.two_pass import PIECE, DryRun, send
 from logreel.layout.layout import Layout
-from logreel.log.decrypted import decrypted_notes
 from logreel.log.joined_log import JOINED, JoinedLog
-from logreel.log.limited_log import compare_checksums
 from logreel.log.log import Channel, Log
 from logreel.log.scan import MADE_OF, Attachment, Schema
 from logreel.log.side_columns import lost_side_columns
+from logreel.log.source_files import decrypted_notes
 from logreel.log.times import utc_shift
-from logreel.ops.rewrite.parts import Part, by_file, shift_clock
+from logreel.ops.rewrite.parts import Part, by_file, compare_checksums, shift_clock
 from logreel.ops.rewrite.streams import MessageBatch, in_file_order, in_time_order
 from logreel.ops.rewrite.target import (
     Copied,
@@ -56,10 +55,8 @@ from logreel.ops.rewrite.target import (
 from logreel.registry.format import Format
 from logreel.registry.open import log_of
 from logreel.registry.registry import formats
-from logreel.write.format_writer import FormatWriter, SourceClock
-from logreel.write.log_copier import Excerpt, LogCopier, copier_for
-from logreel.write.original import original_log_of, original_of
-from logreel.write.payloads import tallied
+from logreel.write.format_writer import FormatWriter, SourceClock, tallied
+from logreel.write.log_copier import Excerpt, LogCopier, copier_for, original_log_of, original_of
 from logreel.write.writer import Writer, add_channel, check_format_options
 
 #: Metadata key of a channel: the previous encoding of its messages.

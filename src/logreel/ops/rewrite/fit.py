@@ -16,7 +16,7 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Rest, Scalar, String, Struct, Time, measure
 from logreel.layout.nodes import Sequence as Counted
 from logreel.log.tables import as_numpy
-from logreel.write.schema_maker import Abilities
+from logreel.write.format_writer import Abilities
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -172,7 +172,7 @@ class _Fitting:
         model_struct = None if model is None else _as_one(model)
         if model is None:
             root = self._possible(root)
-        fitted, forward, back = self._struct(root, (), model_struct)
+        fitted, forward, back = self.struct(root, (), model_struct)
         if not fitted.fields and any(True for _ in layout.record.visible()):
             raise DefinitionError("; ".join(self.dropped.values()) or "no field is left")
         names = [f.name for f in _as_one(layout).visible()]
@@ -192,9 +192,7 @@ class _Fitting:
         fields, size = list(root.visible()), dict[str, int]()
         for f in fields:
             try:
-                inner, _, _ = _Fitting(self.abilities, self.lengths, self.kept)._struct(
-                    Struct((f,)), (), None
-                )
+                inner, _, _ = _Fitting(self.abilities, self.lengths, self.kept).struct(Struct((f,)), (), None)
                 size[f.name] = (measure(inner).size or 0) if self.abilities.fixed_size else 0
             except DefinitionError as error:
                 self.dropped[f.name] = f"field {f.name!r}: {error.text}"
@@ -210,7 +208,7 @@ class _Fitting:
 
     # ------------------------------------------------------------------------------------------------ nodes
 
-    def _struct(
+    def struct(
         self, struct: Struct, path: Path, model: Struct | None
     ) -> tuple[Struct, Callable[[Arrays], Arrays], Callable[[Arrays], Arrays]]:
         """Return the fitted struct, and conversions of the columns of its members."""
@@ -346,7 +344,7 @@ class _Fitting:
 
         if like is not None and not isinstance(like, Struct):
             raise MisfitError("it has another type")
-        fitted, forward, back = self._struct(node, path, like if isinstance(like, Struct) else None)
+        fitted, forward, back = self.struct(node, path, like if isinstance(like, Struct) else None)
         if not fitted.fields:
             raise DefinitionError("it has no members")
         names, before = [f.name for f in fitted.fields], [f.name for f in node.visible()]
@@ -395,13 +393,13 @@ class _Fitting:
         )
 
     def _struct_at(self, struct: Struct, path: Path, model: Node | None) -> Any:
-        """Return ``_struct`` of a struct that was put around the array at *path*."""
+        """Return ``struct`` of a struct that was put around the array at *path*."""
         lengths = {
             (*path, VALUES, *at[len(path) :]): n for at, n in self.lengths.items() if at[: len(path)] == path
         }
         before, self.lengths = self.lengths, lengths
         try:
-            return self._struct(struct, path, model if isinstance(model, Struct) else None)
+            return self.struct(struct, path, model if isinstance(model, Struct) else None)
         finally:
             self.lengths = before
 

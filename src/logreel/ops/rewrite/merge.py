@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
 from logreel.errors import UsageError
-from logreel.io.output_stream import Destination
 from logreel.log.joined_log import Together, clock_shifts, earlier
 from logreel.log.log import Log
 from logreel.log.part_checks import RecordingFacts, boot_differences
@@ -20,12 +17,7 @@ from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.streams import MessageBatch
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions
-from logreel.ops.selection import Selection, SpanOptions, check_keywords, keywords
-from logreel.registry.open import open_many, read_itself
-
-if TYPE_CHECKING:
-    from logreel.io.source import Definitions
-    from logreel.log.joined_log import Openable
+from logreel.ops.selection import Selection, SpanOptions
 
 
 class MergeOptions(SpanOptions, TargetOptions, total=False):
@@ -52,42 +44,6 @@ class MergedLog:
 
     part: Part
     log: Log
-
-
-@keywords(MergeOptions, Selection, Target)
-def merge(
-    sources: Iterable[Openable | Log],
-    dst: Destination,
-    *,
-    align: str | None = None,
-    anyway: bool = False,
-    prefixes: Sequence[str] = (),
-    rename: Mapping[str, str] | None = None,
-    selection: Selection | None = None,
-    definitions: Definitions = (),
-    **options: Unpack[MergeOptions],
-) -> Rewritten:
-    """Merge logs of one format into one log, by time. Parameters: see ``outputs.merge_formats.merge``.
-
-    topics, exclude  as for ``slice``; each has to match a channel of at least one log
-    start, end  as for ``slice``, by the clock of the new log; relative times count from the start of the earliest log
-    align     shift of the clocks of the second and later logs: ``utc`` aligns wall-clock times, ``start`` aligns the
-              starts, or a duration such as ``+2.5s``; None: no shift
-    anyway    True: also logs whose clocks began at different times, or anew
-    prefixes  one per log, added before its topics; may be empty
-    rename    new topics by old ones, applied before prefixes
-    selection, definitions, options  as for ``slice``, without conditions, a count, and what is latched
-
-    Channels with equal topic and definition become one; with different definitions all but the first get another name,
-    which ``notes`` lists. Metadata, parameters and attachments are taken from the first log that has them. Raises
-    UsageError for logs of several formats, and as ``slice`` does.
-    """
-    check_keywords(merge, options)
-    chosen = span_of(selection, options)
-    with contextlib.ExitStack() as stack:
-        logs = [read_itself(log, also_remote=False) for log in open_many(sources, stack, definitions)]
-        joining = Joining(align, anyway, prefixes, dict(rename or {}))
-        return merge_same_format(logs, chosen, Target.of(dst, options), joining)
 
 
 def merge_same_format(logs: Sequence[Log], chosen: Selection, target: Target, joining: Joining) -> Rewritten:

@@ -11,6 +11,7 @@ import numpy as np
 
 from logreel.errors import LogError, UsageError
 from logreel.index.gather import Rows, gather_times, intersect_rows
+from logreel.index.merge import count_before
 from logreel.io.arrays import I64
 from logreel.log.joined_log import JOINED, JoinedLog, earlier
 from logreel.log.log import Channel, Log
@@ -397,6 +398,24 @@ def _with(more_rows: list[int], rows: Rows) -> Rows:
         return rows
     others = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
     return np.union1d(np.array(more_rows, np.int64), others).astype(np.int64)
+
+
+def compare_checksums(log: Log, rows: Mapping[int, Rows]) -> None:
+    """Compare the checksums of messages, *rows* by channel number, as far as reading them does not; add Problems.
+
+    For functions that copy messages: what is wrong in the file would get a right checksum in a new one.
+    """
+    compare = log.scan.checksums
+    if compare is None:
+        return
+    table = log.index.table
+    touched = np.zeros(len(table.base), np.bool_)
+    for number, wanted in rows.items():
+        if log.index.rules[number].synthetic is None:
+            first, last = table.run(number)
+            ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(last - first)])
+            touched |= np.diff(count_before(wanted, ends)) > 0
+    compare(np.flatnonzero(touched))
 
 
 def shift_clock(log: Log, shift: int) -> Log:

@@ -17,9 +17,8 @@ import numpy as np
 from logreel.errors import LogError, UsageError
 from logreel.index.message_index import MessageIndex
 from logreel.io.atomic_file import sync_folder
-from logreel.log.decrypted import decrypted_notes
-from logreel.log.joined_log import names_of
 from logreel.log.log import Log
+from logreel.log.source_files import decrypted_notes
 from logreel.log.times import interval, intervals, utc_shift, utc_text
 from logreel.ops.rewrite.engine import rewrite
 from logreel.ops.rewrite.parts import Part, select_part
@@ -272,7 +271,7 @@ def _written(
 
 def _stem(log: Log, suffixes: tuple[str, ...]) -> tuple[str, str]:
     """Return the name of a log without suffix, and its suffix or the usual one of the format."""
-    name = os.path.basename(names_of(log)[0])
+    name = os.path.basename(log.parts[0].name)
     suffix = next((s for s in suffixes if name.lower().endswith(s)), "")
     stem = safe(name[: len(name) - len(suffix)], NAME)
     return "log" if stem == "_" else stem, suffix or suffixes[0]
@@ -295,7 +294,7 @@ def _by_time(plan: SplitPlan, every: int | None, size: int | None) -> Iterator[S
 
 
 def _by_value(plan: SplitPlan, on: str) -> Iterator[SplitPart]:
-    from logreel.ops.query.held import one_field, value_changes
+    from logreel.ops.query.where import one_field, value_changes
 
     log = plan.log
     changes = value_changes(log, on, plan.span, MOST_PARTS)
@@ -307,7 +306,7 @@ def _by_value(plan: SplitPlan, on: str) -> Iterator[SplitPart]:
 
 
 def _by_condition(plan: SplitPlan, where: str | Iterable[str]) -> Iterator[SplitPart]:
-    from logreel.ops.query.held import true_intervals
+    from logreel.ops.query.where import true_intervals
 
     spans = true_intervals(plan.log, where, plan.span)
     if len(spans) > MOST_PARTS:

@@ -15,7 +15,7 @@ from logreel.io.arrays import I64
 from logreel.io.source import FILE, SYNTHETIC, Buffer
 from logreel.log.joined_log import JoinedLog
 from logreel.ops.rewrite.parts import Part, by_file
-from logreel.write.payloads import Payloads, chained, tallied
+from logreel.write.format_writer import Payloads, chained, tallied
 
 #: Approximate payload bytes of a batch.
 BYTES = 8 << 20

@@ -11,9 +11,9 @@ from logreel.errors import UnsupportedError, UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import Destination, OutputStream, name_and_stream
 from logreel.io.two_pass import DryRun
-from logreel.log.joined_log import inputs_of
 from logreel.log.log import Log
 from logreel.log.scan import Brief
+from logreel.log.source_files import inputs_of
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.selection import SelectionOptions
 from logreel.registry.format import Format
@@ -21,6 +21,8 @@ from logreel.registry.registry import format_named, formats, suffix_of
 
 #: Called with the number of messages written and the total.
 Progress = Callable[[int, int], None]
+#: Clocks of new logs.
+UTC, LOG = "utc", "log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ class Target:
     chunk_bytes: int | None = None
     foreign: bool = False
     strict: bool = False
-    clock: str = "log"
+    clock: str = LOG
     stream: OutputStream | None = None
     format: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -118,6 +120,27 @@ class Target:
             name: options[name] for name in TargetOptions.__annotations__ if options.get(name) is not None
         }
         return cls(path, **{"stream": stream, **chosen, **more})
+
+
+def checked_clock(clock: str | None) -> str | None:
+    """Return *clock* if it is ``utc``, ``log`` or None; raises UsageError for other values."""
+    if clock not in (None, UTC, LOG):
+        raise UsageError(f"there is no clock {clock!r}: times are of the clock 'utc' or 'log'")
+    return clock
+
+
+def offset_for(clock: str | None, utc_offset: int | None, name: str) -> int:
+    """Return ns to add to times of a log for *clock*; None: UTC if it is known.
+
+    utc_offset  ns to add for UTC, 0 for logs with Unix time; None: unknown
+    name        of the log, for the error
+
+    Raises UsageError if *clock* is ``utc`` and UTC is not known.
+    """
+    if clock == UTC and utc_offset is None:
+        text = "does not tell how its clock relates to UTC: take the clock 'log'"
+        raise UsageError(text, path=name)
+    return 0 if clock == LOG else utc_offset or 0
 
 
 def format_of(log: Log) -> Format:

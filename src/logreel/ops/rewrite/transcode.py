@@ -32,10 +32,15 @@ from logreel.ops.rewrite.read_rows import WHOLE, has_replaced_text, odd_booleans
 from logreel.ops.rewrite.streams import MessageBatch
 from logreel.registry.registry import formats
 from logreel.schemas.languages import constants
-from logreel.write.log_copier import metadata_names
-from logreel.write.original import Original, OriginalLog, original_log_of, original_of, small_attachments
-from logreel.write.payloads import Payloads, chained
-from logreel.write.schema_maker import Abilities, SchemaMaker, TextChannel, TextColumns
+from logreel.write.format_writer import Abilities, Payloads, SchemaMaker, TextChannel, TextColumns, chained
+from logreel.write.log_copier import (
+    Original,
+    OriginalLog,
+    metadata_names,
+    original_log_of,
+    original_of,
+    small_attachments,
+)
 from logreel.write.writer import Writer, add_channel
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 ``spec`` reads what is wanted, ``planning`` finds the intervals of a log and takes values at regular times, ``building``
 decodes pictures and writes what is not there yet. ``episode`` has what an episode holds, its statistics and records;
-each target, a module with a ``Store``, writes it: ``lerobot``, ``zarr``, ``hdf5``, ``lance``. Called by the command
-line and by programs, through ``dataset``.
+each target writes it with a ``Store``: ``lerobot``, and those in ``stores``. Called by the command line and by
+programs, through ``dataset``.
 """
 
 from __future__ import annotations

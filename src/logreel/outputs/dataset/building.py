@@ -18,9 +18,9 @@ from logreel.errors import LogError, MissingDependencyError, UnsupportedError, U
 from logreel.io.arrays import I64
 from logreel.io.atomic_file import exchange, sync_folder, target_of
 from logreel.io.source import Source
-from logreel.log.decrypted import FOR_BOTH, decrypted_notes, refusal
 from logreel.log.log import Channel, Log
 from logreel.log.scan import Brief
+from logreel.log.source_files import FOR_BOTH, decrypted_notes, refusal
 from logreel.log.times import utc_shift
 from logreel.outputs.dataset.episode import (
     FOLDER,
@@ -43,7 +43,7 @@ from logreel.outputs.dataset.episode import (
 )
 from logreel.outputs.dataset.planning import LogPlan, Planned, SampledStretch, sync_data
 from logreel.outputs.dataset.spec import Feature, Spec, read_spec
-from logreel.outputs.media.frames import CHAINED, RGB, Decoded, FrameDecoder, VideoFrame, frame_of
+from logreel.outputs.media.pictures import CHAINED, RGB, Decoded, FrameDecoder, VideoFrame, frame_of
 from logreel.outputs.registry import readers
 from logreel.registry.open import as_open_log, open_log, several_logs
 

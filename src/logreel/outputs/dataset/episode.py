@@ -243,7 +243,7 @@ Record = Mapping[str, Any]
 
 
 class Store(Protocol):
-    """A dataset of one kind in a folder: ``make(root, head, records)``.
+    """A dataset of one target in a folder, made with ``(root, head, records)``.
 
     root     its folder
     head     what all episodes share
@@ -276,12 +276,12 @@ class Store(Protocol):
         ...
 
 
-#: The function of each target that returns the store.
+#: The store of each target.
 TARGETS: dict[str, Callable[[Path, EpisodeHead, Sequence[Record]], Store]] = {
-    "lerobot": lazy("logreel.outputs.dataset.lerobot:make"),
-    "zarr": lazy("logreel.outputs.dataset.zarr:make"),
-    "hdf5": lazy("logreel.outputs.dataset.hdf5:make"),
-    "lance": lazy("logreel.outputs.dataset.lance:make"),
+    "lerobot": lazy("logreel.outputs.dataset.lerobot:LeRobotStore"),
+    "zarr": lazy("logreel.outputs.dataset.stores:ZarrStore"),
+    "hdf5": lazy("logreel.outputs.dataset.stores:Hdf5Store"),
+    "lance": lazy("logreel.outputs.dataset.stores:LanceStore"),
 }
 
 

@@ -36,7 +36,7 @@ from logreel.outputs.dataset.episode import (
     vector_stats,
 )
 from logreel.outputs.files import new_file
-from logreel.outputs.media.frames import add_stream, encode
+from logreel.outputs.media.pictures import add_stream, encode
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,11 +54,6 @@ DEFAULTS = {
 }
 #: Sizes of files after which LeRobot begins a new one when it adds to the dataset, MB.
 _DATA_MB, _VIDEO_MB = 100, 200
-
-
-def make(root: Path, head: EpisodeHead, records: Sequence[Record]) -> LeRobotStore:
-    """Return the dataset at *root*; see ``Store``."""
-    return LeRobotStore(root, head, records)
 
 
 class LeRobotStore:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,16 +12,19 @@ from numpy.typing import NDArray
 from logreel.errors import NotFoundError, UnsupportedError, UsageError
 from logreel.io.arrays import F64, I64
 from logreel.log.log import Channel, Log
-from logreel.log.tables import RowOptions, flattened, own_paths
+from logreel.log.tables import RowOptions, own_paths
 from logreel.log.times import SECOND, duration_text, interval, seconds_text
 from logreel.log.topic_fields import fields_by_topic
 from logreel.meaning.charts import bands
 from logreel.meaning.curves import sample_numbers, why_no_curve
 from logreel.ops.query.align import Alignment, ChannelSampler, Matched, pick, regular_times, times_in_order
-from logreel.ops.query.held import Span, true_intervals
 from logreel.ops.query.record_batches import BYTES, ROWS, intersect_intervals
+from logreel.ops.query.where import Span, true_intervals
 from logreel.outputs.dataset.spec import MAX_ELEMENTS, Feature, Spec
 from logreel.outputs.registry import readers
+
+if TYPE_CHECKING:
+    from logreel.layout.numpy_columns import Column
 
 #: Reasons that are kept for one log.
 MOST_NOTES = 20
@@ -301,7 +304,7 @@ class VectorSampler:
             for path, column in zip(unique, none.columns, strict=True):
                 items = [name for name, _ in _numbers(path, column)]
                 if not items:
-                    raise UsageError(why_no_curve(ch, path, column.type), path=log.name)
+                    raise UsageError(why_no_curve(ch, path, _column(column)), path=log.name)
                 paths_by_channel[path] = (at, items)
                 at += len(items)
             widths.append(paths_by_channel)
@@ -370,14 +373,13 @@ def _one_field(log: Log, text: str) -> tuple[str, str]:
 
 def _numbers(path: str, column: Any) -> list[tuple[str, F64]]:
     """Return name and values of each number in a column; nothing for texts and arrays of changing length."""
-    import pyarrow as pa
+    return [(name, values) for name, _, values in sample_numbers(path, "", _column(column))]
 
-    flat = flattened(pa.table({path: column}))
-    return [
-        numbers
-        for field, flat_column in zip(flat.schema, flat.columns, strict=True)
-        for numbers in sample_numbers(field.name, flat_column.combine_chunks())
-    ]
+
+def _column(column: Any) -> Column:
+    from logreel.layout.arrow_from_buffers import column_from
+
+    return column_from(column)
 
 
 def _matrix(paths: list[str], matched: Matched) -> F64:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import DefinitionError, UsageError
+from logreel.errors import DefinitionError
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.arrays import I64
 from logreel.layout.nodes import Field, Rest, Struct
@@ -38,16 +38,15 @@ from logreel.ops.rewrite import engine
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.read_rows import has_replaced_text, odd_booleans, replaced_texts
 from logreel.ops.rewrite.streams import MessageBatch, by_time, in_order, in_time_order, merged_batches
-from logreel.outputs.foxglove import motion, sensors
-from logreel.outputs.foxglove.schemas import PACKAGE, Fill, Rows, wellknown
+from logreel.outputs.foxglove import messages
+from logreel.outputs.foxglove.messages import PACKAGE, Fill, Rows, wellknown
 from logreel.registry.registry import formats
 from logreel.schemas.languages import language_named, portable
-from logreel.schemas.protobuf.columns import encode
-from logreel.schemas.protobuf.describe import ProtoMessage, descriptor_set
+from logreel.schemas.protobuf.encoder import descriptor_from_layout, encode, type_name, values
 from logreel.schemas.protobuf.fixed_encoder import FixedEncoder, FixedEncoders, fixed_encoder
-from logreel.schemas.protobuf.from_layout import descriptor_from_layout, type_name, values
-from logreel.write.original import Original
-from logreel.write.payloads import Payloads
+from logreel.schemas.protobuf.types import ProtoMessage, descriptor_set
+from logreel.write.format_writer import Payloads
+from logreel.write.log_copier import Original
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log
@@ -110,7 +109,6 @@ WINDOW = 16 << 20
 _SAMPLES = 16
 #: Assumed compression ratio of logs whose payload sizes are not known.
 _PACKED = 4
-UTC, LOG = "utc", "log"
 #: ROS types that Foxglove displays itself, by full name. Source: the supported messages of its Map panel in its
 #: documentation, and for the 3D, Image and Log panels from the source of Foxglove Studio, now that of Lichtblick. Those
 #: also show velodyne_msgs/VelodyneScan, but not with the calibration of a scanner.
@@ -148,9 +146,9 @@ def encoders_for(ch: Channel, shift: int = 0) -> Iterator[Encoder]:
             yield _encoder(ch, schema, fill)
     for pose in vehicle_poses(ch.log):
         if pose.place[0].topic == ch.topic:
-            yield _encoder(ch, "PoseInFrame", motion.pose(pose, shift))
+            yield _encoder(ch, "PoseInFrame", messages.pose(pose, shift))
         if pose.base[0].topic == ch.topic:
-            yield _encoder(ch, "FrameTransform", motion.transform(pose, shift))
+            yield _encoder(ch, "FrameTransform", messages.transform(pose, shift))
 
 
 def _encoder(ch: Channel, schema: str, fill: Fill) -> Encoder:
@@ -161,25 +159,25 @@ def message_for_lens(lens: Lens, shift: int = 0) -> tuple[str, Fill] | None:
     """Return the well-known schema for *lens* and the function that fills its columns; None if there is none."""
     match lens:
         case Position():
-            return "LocationFix", motion.location(lens, shift)
+            return "LocationFix", messages.location(lens, shift)
         case Pose(repeated=repeated):
-            return "PosesInFrame" if repeated else "PoseInFrame", motion.pose(lens, shift)
+            return "PosesInFrame" if repeated else "PoseInFrame", messages.pose(lens, shift)
         case Transform(repeated=repeated):
-            return "FrameTransforms" if repeated else "FrameTransform", motion.transform(lens, shift)
+            return "FrameTransforms" if repeated else "FrameTransform", messages.transform(lens, shift)
         case Text():
-            return "Log", motion.log_lines(lens, shift)
+            return "Log", messages.log_lines(lens, shift)
         case ActorPose():
-            return "SceneUpdate", motion.scene(lens, shift)
+            return "SceneUpdate", messages.scene(lens, shift)
         case Image(encoding=str()):
-            return "RawImage", sensors.raw_images(lens, shift)
+            return "RawImage", messages.raw_images(lens, shift)
         case Image():
-            return "CompressedImage", sensors.images(lens, shift)
+            return "CompressedImage", messages.images(lens, shift)
         case PackedCloud() | PlainCloud():
-            return "PointCloud", sensors.clouds(lens, shift)
+            return "PointCloud", messages.clouds(lens, shift)
         case PacketCloud():
-            return "PointCloud", sensors.Revolutions(lens, shift)
+            return "PointCloud", messages.Revolutions(lens, shift)
         case LaserScan() | RangeScan():
-            return "LaserScan", sensors.scans(lens, shift)
+            return "LaserScan", messages.scans(lens, shift)
     return None
 
 
@@ -225,27 +223,6 @@ def transcoded(ch: Channel, restamped: bool = False, skipped: list[str] | None =
     return Encoder(
         ch, ch.topic, message, fill, metadata, fixed_encoder(ch.layout, message) if ch.is_uniform else None
     )
-
-
-def checked_clock(clock: str | None) -> str | None:
-    """Return *clock* if it is ``utc``, ``log`` or None; raises UsageError for other values."""
-    if clock not in (None, UTC, LOG):
-        raise UsageError(f"there is no clock {clock!r}: times are of the clock 'utc' or 'log'")
-    return clock
-
-
-def offset_for(clock: str | None, utc_offset: int | None, name: str) -> int:
-    """Return ns to add to times of a log for *clock*; None: UTC if it is known.
-
-    utc_offset  ns to add for UTC, 0 for logs with Unix time; None: unknown
-    name        of the log, for the error
-
-    Raises UsageError if *clock* is ``utc`` and UTC is not known.
-    """
-    if clock == UTC and utc_offset is None:
-        text = "does not tell how its clock relates to UTC: take the clock 'log'"
-        raise UsageError(text, path=name)
-    return 0 if clock == LOG else utc_offset or 0
 
 
 def interleave(

@@ -16,8 +16,7 @@ from typing import Any
 import h11
 
 from logreel.errors import MissingDependencyError
-from logreel.outputs.http.guard import Headers, Rules
-from logreel.outputs.http.server import HEAD_BYTES, listen
+from logreel.outputs.http.server import HEAD_BYTES, Headers, Rules, listen
 
 #: Seconds in which the head must be complete.
 HEAD_SECONDS = 10.0
@@ -305,6 +304,8 @@ async def _down(server: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 async def _request(reader: asyncio.StreamReader) -> h11.Request:
     """Return the head of the first request; raises Refused."""
+    # Not read with websockets, whose limits are constants of its module: lines of 8 KiB, and 128 of them. Here the head
+    # as a whole is bounded, as in the other servers.
     parser = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES)
     total = 0
     try:

@@ -13,8 +13,16 @@ from numpy.typing import NDArray
 from logreel.errors import MissingDependencyError, Problem, UnsupportedError
 from logreel.lenses import Fixes, Picture, Points
 from logreel.log.times import Time, interval
-from logreel.outputs.media.frames import CHAINED, Decoded, FrameDecoder, decode_png, frame_of
-from logreel.outputs.media.pictures import PNG_MAGIC, encoded, pixels_of
+from logreel.outputs.media.pictures import (
+    CHAINED,
+    PNG_MAGIC,
+    Decoded,
+    FrameDecoder,
+    decode_png,
+    encoded,
+    frame_of,
+    pixels_of,
+)
 from logreel.outputs.registry import readers
 
 if TYPE_CHECKING:

@@ -17,9 +17,8 @@ import numpy as np
 from logreel.errors import LogError, UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.lenses import Fixes
-from logreel.log.decrypted import decrypted_notes
-from logreel.log.joined_log import inputs_of
 from logreel.log.log import Channel, Log
+from logreel.log.source_files import decrypted_notes, inputs_of
 from logreel.log.times import SECOND, Length, duration_ns, utc_shift
 from logreel.meaning.tracks import valid_fixes
 from logreel.outputs.files import new_file
@@ -66,7 +65,7 @@ class GpsPlace(NamedTuple):
 
 class _Entry(NamedTuple):
     tag: int
-    kind: int
+    type: int
     items: int
     value: bytes
 
@@ -90,7 +89,7 @@ def time_taken(picture: bytes) -> int | None:
         return None
     order, first = _header(tiff)
     inner = {e.tag: e for e in _entries(tiff, order, first)[0]}.get(_EXIF_IFD)
-    if inner is None or inner.kind != _LONG:
+    if inner is None or inner.type != _LONG:
         return None
     tags = {e.tag: e for e in _entries(tiff, order, struct.unpack(f"{order}I", inner.value)[0])[0]}
     if _DATE_TIME_ORIGINAL not in tags:
@@ -146,7 +145,7 @@ def _entries(tiff: bytes, order: str, at: int) -> tuple[list[_Entry], int]:
 
 
 def _content(tiff: bytes, order: str, entry: _Entry) -> bytes:
-    size = _SIZES.get(entry.kind, 1) * entry.items
+    size = _SIZES.get(entry.type, 1) * entry.items
     if size <= 4:
         return entry.value[:size]
     at = struct.unpack(f"{order}I", entry.value)[0]
@@ -177,7 +176,7 @@ def _directory(entries: list[_Entry], order: str, at: int, following: int) -> by
         if len(e.value) > 4:
             value = struct.pack(f"{order}I", behind + len(body))
             body += e.value + b"\0" * (len(e.value) % 2)
-        head += struct.pack(f"{order}HHI4s", e.tag, e.kind, e.items, value)
+        head += struct.pack(f"{order}HHI4s", e.tag, e.type, e.items, value)
     return head + struct.pack(f"{order}I", following) + body
 
 

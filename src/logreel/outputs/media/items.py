@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from logreel.errors import UnsupportedError
 from logreel.log.times import shift_of
-from logreel.outputs.job import Job, SkipCounter
-from logreel.outputs.registry import Output, readers
+from logreel.outputs.registry import Job, Output, SkipCounter, readers
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from logreel._version import __version__
 from logreel.errors import MissingDependencyError, UnsupportedError
 from logreel.log.times import SECOND, utc_shift, utc_text
-from logreel.outputs.job import Job, SkipCounter
-from logreel.outputs.media.frames import VideoFrame, add_stream, encode, frame_of
-from logreel.outputs.registry import readers
+from logreel.outputs.media.pictures import VideoFrame, add_stream, encode, frame_of
+from logreel.outputs.registry import Job, SkipCounter, readers
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel

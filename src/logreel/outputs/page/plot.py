@@ -13,9 +13,9 @@ import numpy as np
 from logreel.errors import MissingDependencyError, UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import Destination, name_and_stream
-from logreel.log.decrypted import refusal
-from logreel.log.joined_log import Openable, inputs_of
+from logreel.log.joined_log import Openable
 from logreel.log.log import Log
+from logreel.log.source_files import inputs_of, refusal
 from logreel.log.times import Time, duration_text, seconds_text, shift_of, utc_shift, utc_text
 from logreel.meaning.curves import Curve, curves
 from logreel.outputs.files import new_file

@@ -1,31 +1,619 @@
-"""Reports: everything that a person should see of a log first, as one page that works offline."""
+"""Reports: everything that a person should see of a log first, as one page that works offline.
+
+Findings, sections and tables, and the data that the script of the page draws.
+"""
 
 from __future__ import annotations
 
 import html
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from html import escape
+from typing import TYPE_CHECKING, Any
 
-from logreel.errors import UsageError
+import numpy as np
+
+from logreel._version import __version__
+from logreel.errors import LogError, UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import Destination, name_and_stream
-from logreel.log.decrypted import decrypted_notes
-from logreel.log.joined_log import inputs_of
-from logreel.log.scan import Brief
-from logreel.log.times import Time, interval, shift_of
+from logreel.lenses.facts import ERROR, LINE, SPECTROGRAM, WARNING, XY, Band, Chart
+from logreel.log.log import Channel, Log
+from logreel.log.scan import Brief, Parameter, TextLine
+from logreel.log.source_files import decrypted_notes, inputs_of
+from logreel.log.times import Time, duration_text, interval, shift_of, utc_text
 from logreel.meaning.charts import bands, charts
-from logreel.ops.inspect.summary import summary
-from logreel.ops.inspect.text import lines_between
+from logreel.meaning.curves import Curve, Spectrum, series_curve, spectrum
+from logreel.ops.inspect.check import quick_check
+from logreel.ops.inspect.info import facts
+from logreel.ops.inspect.params import differs
+from logreel.ops.inspect.summary import Summary, summary
+from logreel.ops.inspect.text import level_name, lines_between
 from logreel.outputs.files import new_file
-from logreel.outputs.page.sections import PageClock, Told, findings, panels_of, report_page
-from logreel.outputs.page.track import find_tracks
+from logreel.outputs.page.html import LONGEST, cell_text, packed, page, printable, table
+from logreel.outputs.page.track import Drawing, DrawnTracks, find_tracks, svg
 from logreel.registry.open import as_open_log
 
 if TYPE_CHECKING:
     from logreel.log.joined_log import Openable
-    from logreel.log.log import Log
+
+BAD, WARN, NOTE, GOOD = "bad", "warn", "note", "good"
+#: Keys of sections and facts of a summary that are told otherwise: with their times, or in the head.
+ELSEWHERE = {"recording", "text", "failsafe", "dropouts"}
+#: Most lines of text, and most findings of one kind, that are told one by one.
+TOLD = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One finding: ``bad``, ``warn``, ``note`` or ``good``; time in ns of the log's clock, or None."""
+
+    severity: str
+    text: str
+    time: int | None = None
+
+
+def findings(log: Log, about: Summary, bands: Sequence[Band], lines: Sequence[TextLine]) -> list[Told]:
+    """Return the findings, worst first; if nothing is wrong, one that says what was looked at.
+
+    about         what happened in the log
+    bands, lines  those of the part that is shown
+    """
+    told = [*_damage(log), *_failsafes(bands), *_told_facts(about), *_told_lines(lines), *_checks(log)]
+    order = (BAD, WARN, NOTE)
+    if not any(finding.severity in (BAD, WARN) for finding in told):
+        other = "other " if any(_is_failed_check(line) for line in lines) else ""
+        looked = (
+            "no damage, no jumps of the clock, no gaps in regular channels, no failsafe, "
+            f"no {other}error in the text"
+        )
+        told.append(Told(GOOD, f"Nothing conspicuous: {looked}."))
+    return sorted(told, key=lambda finding: (*order, GOOD).index(finding.severity))
+
+
+def _damage(log: Log) -> Iterator[Told]:
+    lost = [problem for problem in log.problems if problem.lost]
+    if lost:
+        size = sum(problem.size for problem in lost)
+        where = "one place" if len(lost) == 1 else f"{len(lost)} places"
+        yield Told(BAD, f"{size} bytes in {where} of the file could not be read; see Problems.")
+
+
+def _told_facts(about: Summary) -> Iterator[Told]:
+    """Yield the facts that deserve attention, except what other findings say with their times."""
+    for section, fact in about.findings:
+        if section.key not in ELSEWHERE and fact.key not in ELSEWHERE:
+            severity = BAD if fact.level is not None and fact.level <= ERROR else WARN
+            yield Told(severity, f"{section.title}, {fact.label}: {fact.text}")
+
+
+def _failsafes(bands: Sequence[Band]) -> Iterator[Told]:
+    failsafes = [band for band in bands if band.kind == "failsafe"]
+    for band in failsafes[:TOLD]:
+        yield Told(BAD, f"{band.label} for {duration_text(band.end - band.start)}.", band.start)
+    if len(failsafes) > TOLD:
+        yield Told(BAD, f"{len(failsafes) - TOLD} more times in failsafe.", failsafes[TOLD].start)
+
+
+def _is_failed_check(line: TextLine) -> bool:
+    """Return whether a line is a check that failed with an error, as most do before a take-off."""
+    return line.kind == "check" and line.level is not None and line.level <= ERROR
+
+
+def _told_lines(every: Sequence[TextLine]) -> Iterator[Told]:
+    # Most checks fail before each take-off; the summary has those that begin to fail afterwards.
+    checks = list(dict.fromkeys(line.text.strip() for line in every if _is_failed_check(line)))
+    if checks:
+        more = f" and {len(checks) - TOLD} more" if len(checks) > TOLD else ""
+        failed = "A check failed" if len(checks) == 1 else f"{len(checks)} checks failed"
+        began = next(line.time for line in every if _is_failed_check(line))
+        yield Told(NOTE, f"{failed} with an error: {'; '.join(checks[:TOLD])}{more}.", began)
+    lines = [line for line in every if line.kind != "check"]
+    errors = [line for line in lines if line.level is not None and line.level <= ERROR]
+    for line in errors[:TOLD]:
+        yield Told(BAD, f"{level_name(line.level).capitalize()}: {line.text}", line.time)
+    if len(errors) > TOLD:
+        yield Told(BAD, f"{len(errors) - TOLD} more errors in the text.", errors[TOLD].time)
+    warnings = [line for line in lines if line.level == WARNING]
+    counts = Counter(line.text for line in warnings)
+    first = {line.text: line.time for line in reversed(warnings)}
+    for text, count in counts.most_common(TOLD):
+        yield Told(WARN, f"Warning: {text}" + (f" ({count} times)" if count > 1 else ""), first[text])
+    rest = sum(count for _, count in counts.most_common()[TOLD:])
+    if rest:
+        yield Told(WARN, f"{rest} more warnings in the text.")
+
+
+def _checks(log: Log) -> Iterator[Told]:
+    """Yield what times and positions of messages show, except lost bytes, which are told already."""
+    lost = {(problem.code, problem.offset) for problem in log.problems if problem.lost}
+    for finding in quick_check(log).findings:
+        if (finding.code, finding.offset) in lost:
+            continue
+        severity = NOTE if finding.severity == "note" else WARN
+        topic = f"{finding.topic}: " if finding.topic else ""
+        yield Told(severity, f"{topic}{finding.text}", finding.time_ns)
+
+
+#: Points of all curves of a report, about; each takes 11 to 22 bytes of the page. Least and most pixels of a curve.
+POINTS, LEAST_PIXELS, MOST_PIXELS = 150_000, 150, 1500
+#: Most bands that are drawn, longest first.
+BANDS = 300
+#: A curve whose values differ by less than this share of their size needs the digits of float64.
+NARROW = 1e-4
+
+
+class PageClock:
+    """Times of the page: float64 seconds since *zero* (ns), the first and last of which is in *span*."""
+
+    def __init__(self, zero: int, first: int, last: int) -> None:
+        self.zero = zero
+        self.first, self.last = first, max(last, first + 1)
+
+    def seconds(self, time: int) -> float:
+        """Return a time in seconds of the page."""
+        return (time - self.zero) / 1e9
+
+    def packed(self, times: Any) -> dict[str, Any]:
+        """Return int64[n] ns as uint32 steps of the span, in base64."""
+        step = (self.last - self.first) / (2**32 - 1)
+        steps = np.clip(np.round((times - self.first) / step), 0, 2**32 - 1).astype("<u4")
+        return {"from": self.seconds(self.first), "step": step / 1e9, "data": packed(steps)}
+
+
+def panels_of(
+    log: Log,
+    charts: Sequence[Chart],
+    clock: PageClock,
+    start: int | None,
+    end: int | None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[dict[str, Any]]:
+    """Return a panel for each chart that has values; see ``report`` for *progress*."""
+    curves = sum(len(chart.series) for chart in charts if chart.kind == LINE)
+    pixels = min(max(POINTS // 4 // max(curves, 1), LEAST_PIXELS), MOST_PIXELS)
+    panels = []
+    for number, chart in enumerate(_grouped(charts)):
+        if progress is not None:
+            progress(number, len(charts))
+        if chart.kind == XY:
+            continue
+        if chart.kind == SPECTROGRAM:
+            panel = _spectrum_panel(log, chart, start, end)
+        else:
+            panel = _panel(log, chart, clock, pixels, start, end)
+        if panel is not None:
+            panels.append({"title": printable(chart.title), "group": printable(chart.group), **panel})
+    return panels
+
+
+def _grouped(charts: Sequence[Chart]) -> list[Chart]:
+    """Return the charts of the first screen as one group, then the others by group, in order of the first of each."""
+    first = [replace(chart, group="Overview") for chart in charts if chart.first]
+    rest = [chart for chart in charts if not chart.first]
+    names = list(dict.fromkeys(chart.group for chart in rest))
+    return first + sorted(rest, key=lambda chart: names.index(chart.group))
+
+
+def _panel(
+    log: Log, chart: Chart, clock: PageClock, pixels: int, start: int | None, end: int | None
+) -> dict[str, Any] | None:
+    curves = []
+    for series in chart.series:
+        try:
+            curve = series_curve(log, series, start, end, pixels)
+        except LogError:
+            # A damaged definition or interval costs one curve, not the report.
+            continue
+        if np.isfinite(curve.values).any():
+            curves.append((printable(series.name), curve))
+    if not curves:
+        return None
+    units = {curve.unit for _, curve in curves}
+    return {
+        "unit": units.pop() if len(units) == 1 else "",
+        "y": chart.y,
+        "curves": [_curve_data(name, curve, clock) for name, curve in curves],
+        "about": _about([(name, curve.values, curve.unit) for name, curve in curves]),
+    }
+
+
+def _curve_data(name: str, curve: Curve, clock: PageClock) -> dict[str, Any]:
+    return {"name": name, "unit": curve.unit, "times": clock.packed(curve.times), **_values(curve.values)}
+
+
+def _values(values: Any) -> dict[str, Any]:
+    good = values[np.isfinite(values)]
+    most = float(np.abs(good).max()) if len(good) else 0.0
+    narrow = len(good) > 0 and float(np.ptp(good)) < NARROW * most
+    if narrow or most > 1e30:
+        return {"values": packed(values.astype("<f8")), "wide": True}
+    return {"values": packed(values.astype("<f4"))}
+
+
+def _spectrum_panel(log: Log, chart: Chart, start: int | None, end: int | None) -> dict[str, Any] | None:
+    spectra: list[Spectrum] = []
+    for series in chart.series:
+        try:
+            density = spectrum(log, series, start, end)
+        except LogError:
+            continue
+        if density is not None:
+            spectra.append(density)
+    if not spectra:
+        return None
+    unit = f"{spectra[0].unit}/√Hz" if spectra[0].unit else "1/√Hz"
+    peaks = [
+        f"{density.series.name} is strongest at {density.frequency[int(np.argmax(density.density))]:.1f} Hz"
+        for density in spectra
+    ]
+    return {
+        "kind": "spectrum",
+        "unit": unit,
+        "curves": [
+            {
+                "name": printable(density.series.name),
+                "unit": unit,
+                "first": float(density.frequency[0]),
+                "step": float(density.frequency[0]),
+                "values": packed(density.density.astype("<f4")),
+            }
+            for density in spectra
+        ],
+        "about": printable("; ".join(peaks)),
+    }
+
+
+def _about(curves: Iterable[tuple[str, Any, str]]) -> str:
+    """Return a sentence for those who do not see the curves."""
+    parts = []
+    for name, values, unit in curves:
+        good = values[np.isfinite(values)]
+        parts.append(f"{name} from {good.min():.6g} to {good.max():.6g} {unit}".rstrip())
+    return "; ".join(parts)
+
+
+def band_data(bands: Sequence[Band], clock: PageClock) -> list[dict[str, Any]]:
+    """Return the longest bands as JSON data, in order of time."""
+    longest = sorted(bands, key=lambda band: band.start - band.end)[:BANDS]
+    return [
+        {
+            "from": clock.seconds(band.start),
+            "to": clock.seconds(band.end),
+            "label": printable(band.label),
+            "kind": band.kind,
+            "source": printable(band.source),
+        }
+        for band in sorted(longest, key=lambda band: band.start)
+    ]
+
+
+#: Most rows of each table.
+ROWS = 2000
+#: Messages of a channel whose times are compared; longer channels get no longest gap.
+COMPARED = 5_000_000
+
+
+def _left_out(total: int, what: str) -> str:
+    """Return a note on rows that are left out; empty for none."""
+    return f'<p class="note">{total - ROWS} more {what} are not shown.</p>' if total > ROWS else ""
+
+
+def topics_table(log: Log) -> str:
+    """Return the table of channels: messages, rate, longest gap, and bytes."""
+    channels = [ch for ch in log.channels.values() if len(ch)]
+    empty = [ch.topic for ch in log.channels.values() if not len(ch) and not ch.reserved]
+    sizes = log.index.sizes_are_cheap
+    rows = []
+    for ch in channels[:ROWS]:
+        rate = ch.rate
+        rows.append(
+            (
+                cell_text(ch.topic),
+                cell_text(ch.schema.name),
+                str(len(ch)),
+                "" if rate is None else f"{rate:.4g} Hz",
+                _longest(ch),
+                _bytes(ch.bytes) if sizes else "",
+            )
+        )
+    head = ("Topic", "Type", "Messages", "Rate", "Longest gap", "Size")
+    out = table(head, rows, (2, 3, 4, 5)) + _left_out(len(channels), "topics")
+    if empty:
+        names = cell_text(", ".join(empty), 2000)
+        out += f'<p class="note">Without messages: {names}</p>'
+    return out
+
+
+def _longest(ch: Channel) -> str:
+    if not 1 < len(ch) <= COMPARED:
+        return ""
+    return f"{int(np.diff(np.sort(ch.times)).max()) / 1e9:.3f} s"
+
+
+def _bytes(size: int) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            break
+        size //= 1000
+    return f"{size} {unit}"
+
+
+def text_table(lines: Sequence[TextLine], moment: Callable[[int], str]) -> str:
+    """Return the table of text lines; if there are too many, the most severe."""
+    shown = list(lines)
+    if len(shown) > ROWS:
+        chosen = sorted(
+            range(len(shown)), key=lambda i: (7 if shown[i].level is None else shown[i].level, i)
+        )[:ROWS]
+        shown = [shown[i] for i in sorted(chosen)]
+    rows = []
+    for line in shown:
+        level = level_name(line.level)
+        rows.append(
+            (
+                moment(line.time),
+                f'<span class="{_severity(line.level)}">{level}</span>',
+                cell_text(line.source, 60),
+                cell_text(line.text),
+            )
+        )
+    return table(("Time", "Level", "Source", "Text"), rows, (0,)) + _left_out(
+        len(lines), "lines of less severe levels"
+    )
+
+
+def _severity(level: int | None) -> str:
+    if level is None or level > 4:
+        return "note"
+    return "warn" if level == 4 else "bad"
+
+
+def parameters_table(listed: Sequence[Parameter], moment: Callable[[int], str]) -> str:
+    """Return the table of parameters: changed ones first, then those that differ from a default."""
+    order = sorted(listed, key=lambda p: (not p.changes, not differs(p), p.name))
+    rows = []
+    for parameter in order[:ROWS]:
+        changes = ", ".join(
+            f"{moment(c.time)} → {cell_text(_short(c.value), 40)}" for c in parameter.changes[:8]
+        )
+        if len(parameter.changes) > 8:
+            changes += f" and {len(parameter.changes) - 8} more"
+        defaults = ", ".join(f"{value}" for value in dict.fromkeys(map(_short, parameter.defaults.values())))
+        rows.append(
+            (
+                cell_text(parameter.name, 80),
+                cell_text(_short(parameter.value), 60),
+                cell_text(defaults, 60),
+                changes,
+            )
+        )
+    return table(("Parameter", "Value", "Default", "Changes"), rows, (1, 2)) + _left_out(
+        len(listed), "parameters"
+    )
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.7g}"
+    if isinstance(value, bytes):
+        return packed(np.frombuffer(value[:30], np.uint8))
+    return str(value)
+
+
+def problems_table(log: Log) -> str:
+    """Return the table of problems with their places in the file."""
+    rows = [
+        (
+            str(problem.offset),
+            str(problem.size),
+            '<span class="bad">yes</span>' if problem.lost else "no",
+            cell_text(problem.code, 40),
+            cell_text(problem.text),
+        )
+        for problem in log.problems[:ROWS]
+    ]
+    return table(("Byte", "Bytes", "Lost", "Code", "What"), rows, (0, 1)) + _left_out(
+        len(log.problems), "problems"
+    )
+
+
+def facts_list(pairs: Sequence[tuple[str, str]]) -> str:
+    """Return pairs of label and value as a list."""
+    return (
+        "<dl>"
+        + "".join(f"<div><dt>{escape(a)}</dt><dd>{cell_text(b)}</dd></div>" for a, b in pairs)
+        + "</dl>"
+    )
+
+
+def metadata_table(log: Log) -> str:
+    """Return the table of metadata that are short values."""
+    rows = [
+        (cell_text(name, 80), cell_text(_short(value), 200))
+        for name, value in log.metadata.items()
+        if isinstance(value, (str, int, float)) and len(str(value)) < LONGEST
+    ]
+    return table(("Name", "Value"), rows[:ROWS])
+
+
+#: Most marks of text lines above the charts.
+MARKS = 500
+#: Most facts of one section that are shown.
+FACTS = 40
+
+_BODY = """<header>
+<h1>{title}</h1>
+{facts}
+<div class="tools"><button id="whole" type="button">Whole time</button>
+<button id="theme" type="button">Dark or light</button></div>
+</header>
+<nav aria-label="Sections">{links}</nav>
+<main>
+{sections}
+</main>
+<footer>Drag in a chart: zoom. Double-click, or the key 0: whole time. Click a name: hide or show.
+Made by logreel {version}; works offline.</footer>
+<noscript>Charts need JavaScript; everything else on this page can be read without.</noscript>"""
+
+
+def report_page(
+    log: Log,
+    clock: PageClock,
+    shift: int | None,
+    about: Summary,
+    told: Sequence[Told],
+    bands: Sequence[Band],
+    lines: Sequence[TextLine],
+    panels: Sequence[dict[str, Any]],
+    tracks: DrawnTracks | None,
+    part: bool = False,
+) -> str:
+    """Return the text of the page.
+
+    about  what happened in the log
+    shift  ns from the log's clock to UTC if times are UTC; None: seconds since the start
+    part   whether charts, track and text show a part of the log
+    """
+
+    def moment(time: int) -> str:
+        seconds = clock.seconds(time)
+        label = f"{seconds:.2f} s" if shift is None else utc_text(time + shift, 3)[11:-1]
+        return f'<button type="button" class="at" data-at="{seconds:.6f}">{label}</button>'
+
+    texts = {
+        "Findings": _findings(told, moment),
+        "Track": _track(tracks),
+        "What happened": _sections(about),
+        "Charts": _charts(panels),
+        "Text": text_table(lines, moment) if lines else "",
+        "Parameters": _folded(len(log.parameters), parameters_table(list(log.parameters.values()), moment)),
+        "Topics": topics_table(log),
+        "Problems": problems_table(log) if log.problems else "",
+        "About the file": _folded(len(log.metadata), metadata_table(log)),
+    }
+    filled = {name: text for name, text in texts.items() if text}
+    ids = {name: name.lower().replace(" ", "-") for name in filled}
+    frame = Drawing.around(tracks.tracks) if tracks else None
+    data = {
+        "utc": shift is not None,
+        "span": [clock.seconds(clock.first), clock.seconds(clock.last)],
+        "panels": panels,
+        "bands": band_data(bands, clock),
+        "marks": [
+            {"t": clock.seconds(line.time), "level": line.level, "text": printable(line.text)[:200]}
+            for line in sorted(lines, key=lambda line: 7 if line.level is None else line.level)[:MARKS]
+            if line.level is not None and line.level <= 4
+        ],
+        "track": _track_data(tracks, frame, clock),
+    }
+    title = cell_text(os.path.basename(log.name) or "log", 200)
+    body = _BODY.format(
+        version=__version__,
+        title=title,
+        facts=facts_list([*facts(log), *_counts(log), *_part(clock, shift, part)]),
+        links="".join(f'<a href="#{ids[name]}">{name}</a>' for name in filled),
+        sections="\n".join(
+            f'<section id="{ids[name]}"><h2>{name}</h2>{text}</section>' for name, text in filled.items()
+        ),
+    )
+    return page(title, body, data, "report.css", ["plot.js", "report.js"])
+
+
+def _counts(log: Log) -> list[tuple[str, str]]:
+    channels = sum(1 for ch in log.channels.values() if len(ch) and not ch.reserved)
+    lost = sum(problem.lost for problem in log.problems)
+    problems = f"{len(log.problems)}, {lost} with lost data" if log.problems else "none"
+    size = f"{log.size / 1e6:.1f} MB" if log.size >= 1e5 else f"{log.size} bytes"
+    return [("Size", size), ("Messages", f"{log.message_count} in {channels} topics"), ("Problems", problems)]
+
+
+def _part(clock: PageClock, shift: int | None, part: bool) -> list[tuple[str, str]]:
+    if not part:
+        return []
+    begins = f"{clock.seconds(clock.first):.2f} s" if shift is None else utc_text(clock.first + shift, 3)
+    return [("Shown", f"{duration_text(clock.last - clock.first)} from {begins}")]
+
+
+def _findings(told: Sequence[Told], moment: Any) -> str:
+    items = [
+        f'<li class="{finding.severity}"><span class="mark">{finding.severity}</span> '
+        f"{moment(finding.time) if finding.time is not None else ''} {cell_text(finding.text, 600)}</li>"
+        for finding in told
+    ]
+    return f'<ul class="findings">{"".join(items)}</ul>'
+
+
+def _sections(about: Summary) -> str:
+    """Return the facts of a summary; the recording itself is in the head, and the text has a table."""
+    blocks = []
+    for section in about:
+        if section.key in {"recording", "text"}:
+            continue
+        rows = "".join(
+            f'<tr class="{_mark(fact.level)}"><th scope="row">{cell_text(fact.label, 80)}</th>'
+            f'<td title="{cell_text(fact.note, 200)}">{cell_text(fact.text, 600)}</td></tr>'
+            for fact in section.facts[:FACTS]
+        )
+        more = len(section.facts) - FACTS
+        rest = f'<p class="note">and {more} more</p>' if more > 0 else ""
+        blocks.append(f"<div><h3>{cell_text(section.title, 80)}</h3><table>{rows}</table>{rest}</div>")
+    return f'<div class="facts">{"".join(blocks)}</div>' if blocks else ""
+
+
+def _mark(level: int | None) -> str:
+    if level is None:
+        return ""
+    return "bad" if level <= ERROR else "warn"
+
+
+def _track(tracks: DrawnTracks | None) -> str:
+    if tracks is None:
+        return ""
+    names = "".join(
+        f'<li><span class="key t{n % 7}"></span>{cell_text(track.name, 80)}</li>'
+        for n, track in enumerate(tracks.tracks)
+    )
+    about = (
+        f"Circle: start, square: end. Zero is at {cell_text(tracks.origin, 120)}. "
+        f"{cell_text(tracks.tracks[0].name, 80)}: {cell_text(tracks.about)}."
+    )
+    if not all(track.near.all() for track in tracks.tracks):
+        about += " Places far behind a jump lie outside of the drawing."
+    return f'{svg(tracks, Drawing.around(tracks.tracks))}<ul class="keys">{names}</ul><p class="note">{about}</p>'
+
+
+def _track_data(tracks: DrawnTracks | None, frame: Drawing | None, clock: PageClock) -> Any:
+    if tracks is None or frame is None:
+        return None
+    first = tracks.tracks[0]
+    return {
+        "times": [round(clock.seconds(t), 3) for t in first.times.tolist()],
+        "x": [round(v, 1) for v in frame.x(first.right).tolist()],
+        "y": [round(v, 1) for v in frame.y(first.up).tolist()],
+    }
+
+
+def _charts(panels: Sequence[dict[str, Any]]) -> str:
+    if not panels:
+        return ""
+    about = "".join(
+        f"<li>{cell_text(panel['title'])}: {cell_text(panel['about'], 600)}</li>" for panel in panels
+    )
+    return (
+        '<div id="strip" aria-hidden="true"></div><div id="panels"></div>'
+        f'<details class="values"><summary>Charts as text</summary><ul>{about}</ul></details>'
+    )
+
+
+def _folded(count: int, text: str) -> str:
+    if not count:
+        return ""
+    return f"<details><summary>{count} entries</summary>{text}</details>"
 
 
 @dataclass(frozen=True, repr=False)

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from logreel.errors import LogError
 from logreel.io.arrays import F64, I64
-from logreel.lenses import ActorPose, LocalPose, Pose, Position
+from logreel.lenses import ActorPose, LocalPose, Pose, Position, lenses_of
 from logreel.lenses.facts import XY
 from logreel.lenses.motion import BODY, body_of
-from logreel.meaning.channels import lenses_of
 from logreel.meaning.curves import series_curve
 from logreel.meaning.tracks import Track, actor_tracks, is_of_robot, track_of
 

@@ -1,8 +1,8 @@
 """Slices of logs over HTTP: ``Service`` implements ``logreel serve``.
 
 ``service`` has the table of requests, their handlers and the schemas of their answers; ``queries`` answers questions
-about one log or all with JSON data. ``catalogue`` finds the logs, ``log_cache`` keeps some of them open and what they
-contain in memory. Called by the command line and by programs that embed the service; other outputs only use the
+about one log or all with JSON data. ``catalogue`` finds the logs, keeps some of them open and what they contain in
+memory. Called by the command line and by programs that embed the service; other outputs only use the
 catalogue.
 """
 

@@ -22,8 +22,7 @@ from logreel.log.topic_match import (
 )
 from logreel.ops.inspect.text import lines_between
 from logreel.outputs.http.routes import Parameters
-from logreel.outputs.serve.catalogue import ServedLog
-from logreel.outputs.serve.log_cache import ChannelSpan, Contents, ContentsCache, OpenLogs
+from logreel.outputs.serve.catalogue import ChannelSpan, Contents, ContentsCache, OpenLogs, ServedLog
 from logreel.outputs.slice_stream import SliceRequest
 
 #: Most logs, and seconds, that one request looks at; the answer then has the place to go on from.

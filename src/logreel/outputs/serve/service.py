@@ -22,10 +22,11 @@ from logreel.io.source import Definitions
 from logreel.log.topic_match import check_pattern
 from logreel.ops.inspect.text import level_number
 from logreel.ops.selection import check_keywords, keywords
-from logreel.outputs.http.answer import ErrorAnswers, Flows, StreamAnswer, Tell
 from logreel.outputs.http.routes import (
     FLAG,
     TEXT,
+    ErrorAnswers,
+    Flows,
     Parameters,
     ParameterType,
     RequestParameter,
@@ -33,13 +34,21 @@ from logreel.outputs.http.routes import (
     Route,
     RoutedApp,
     RouteTable,
+    StreamAnswer,
+    Tell,
     choice,
     document,
     number,
 )
 from logreel.outputs.http.server import Endpoint, OpenEndpointOptions
-from logreel.outputs.serve.catalogue import LogCatalogue, ServedLog
-from logreel.outputs.serve.log_cache import CachedLog, ChangedError, LogsTogether, OpenLogs
+from logreel.outputs.serve.catalogue import (
+    CachedLog,
+    ChangedError,
+    LogCatalogue,
+    LogsTogether,
+    OpenLogs,
+    ServedLog,
+)
 from logreel.outputs.serve.queries import KINDS, Queries, Question, TextFilter
 from logreel.outputs.slice_stream import SliceStream, kinds
 

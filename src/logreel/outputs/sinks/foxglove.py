@@ -15,16 +15,14 @@ from urllib.parse import quote, urlsplit
 
 from logreel.errors import DefinitionError, LogError, MissingDependencyError, UsageError
 from logreel.ops.replay import Sink
+from logreel.ops.rewrite.target import checked_clock, offset_for
 from logreel.outputs.foxglove.exchange import (
     TranslatedMessages,
-    checked_clock,
     encoders_for,
     is_common,
-    offset_for,
     transcoded,
 )
-from logreel.outputs.http.guard import Rules
-from logreel.outputs.http.server import named, valid_token
+from logreel.outputs.http.server import Rules, named, valid_token
 from logreel.outputs.http.websocket_gate import WebSocketGate, private_address
 from logreel.schemas.languages import complete, message_encoding, portable
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError
 from logreel.io.atomic_file import keep_sources
-from logreel.log.joined_log import inputs_of
+from logreel.log.source_files import inputs_of
 from logreel.ops.query.record_batches import merge_intervals
 from logreel.ops.replay import Sink
-from logreel.outputs.job import Job
-from logreel.outputs.rerun.rrd import Entities, RerunTarget, has_frames, recording_of, send_channel
+from logreel.outputs.registry import Job
+from logreel.outputs.rerun import Entities, RerunTarget, has_frames, recording_of, send_channel
 
 if TYPE_CHECKING:
     from logreel.io.arrays import I64

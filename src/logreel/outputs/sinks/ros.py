@@ -93,15 +93,16 @@ class Ros(Sink):
                 self.skipped.append(f"channel {ch.topic!r} was left out: {error.text}")
                 continue
             topic = _topic(ch)
-            md5, publisher = by_topic.get(topic, (message_class._md5sum, None))
-            if md5 != message_class._md5sum:
+            own_md5 = message_class._md5sum
+            md5, publisher = by_topic.get(topic, (own_md5, None))
+            if md5 != own_md5:
                 self.skipped.append(
                     f"channel {ch.topic!r} was left out: {topic} has another type in this replay"
                 )
                 continue
             if publisher is None:
                 publisher = self._publisher(topic, message_class, topic in latched)
-                by_topic[topic] = message_class._md5sum, publisher
+                by_topic[topic] = own_md5, publisher
             self._publishers[ch] = publisher
 
     def moved(self, time: int) -> None:

@@ -8,8 +8,8 @@ from typing import IO, TYPE_CHECKING, Any
 from logreel.errors import DefinitionError, LogError
 from logreel.ops.query.align import Alignment, aligned
 from logreel.ops.query.record_batches import flatten
-from logreel.outputs.job import Job
-from logreel.outputs.tables import rows
+from logreel.outputs.registry import Job
+from logreel.outputs.tables import ndjson
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,4 +124,4 @@ def _value_and_text(array: pa.Array[Any]) -> tuple[pa.Array[Any], pa.Array[Any]]
 def write_lines(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """Write a line of JSON per row; the time is ``time_ns``."""
     names = ["time_ns", *schema.names[1:]]
-    rows.write(out, schema, (batch.rename_columns(names) for batch in batches))
+    ndjson.write_result(out, schema, (batch.rename_columns(names) for batch in batches))

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from logreel.log.tables import distinct
 from logreel.ops.json_values import FORMULA, NUMBER, safe_text
 from logreel.ops.query.record_batches import flatten
-from logreel.outputs.job import Job
+from logreel.outputs.registry import Job
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,7 +82,7 @@ def _as(values: pa.Array[Any], common_type: pa.DataType) -> pa.Array[Any]:
     try:
         return values.cast(common_type)
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
-        from logreel.outputs.tables.rows import plain_rows
+        from logreel.outputs.tables.ndjson import plain_rows
 
         batch = pa.RecordBatch.from_arrays([values], names=["x"])
         return pa.array(

@@ -20,13 +20,12 @@ from logreel.errors import LogError, UsageError
 from logreel.io.append_file import Appender
 from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import OutputStream
-from logreel.log.joined_log import inputs_of
 from logreel.log.log import Log
+from logreel.log.source_files import inputs_of
 from logreel.log.tables import RowOptions, TableReader, own_paths
 from logreel.ops.query.record_batches import BYTES, ROWS
 from logreel.outputs.files import MANIFEST, GrowingFolder, file_names, sync_all
-from logreel.outputs.job import Job, with_definition
-from logreel.outputs.registry import Output
+from logreel.outputs.registry import Job, Output, with_definition
 from logreel.outputs.write import (
     Converted,
     DecodeLock,

@@ -17,8 +17,7 @@ from starlette.types import ASGIApp
 
 import logreel.outputs.vendor as vendor
 from logreel.errors import MissingDependencyError
-from logreel.outputs.http.answer import ErrorAnswers
-from logreel.outputs.http.routes import Parameters, Route, RoutedApp, RouteTable
+from logreel.outputs.http.routes import ErrorAnswers, Parameters, Route, RoutedApp, RouteTable
 from logreel.outputs.view import channels, overview, series, spatial, start
 from logreel.outputs.view.limits import CHARACTERS, THREADS, WAITING
 from logreel.outputs.view.session import Session

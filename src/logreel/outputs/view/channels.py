@@ -12,15 +12,14 @@ from starlette.types import ASGIApp
 from logreel.errors import LogError, UsageError
 from logreel.io.append_file import Appender
 from logreel.lenses import lenses
-from logreel.log.decrypted import decrypted_notes
 from logreel.log.log import Channel, Log
+from logreel.log.source_files import decrypted_notes
 from logreel.log.tables import TableReader, empty_table, flattened, own_paths
 from logreel.log.times import interval
 from logreel.log.topic_fields import fields_by_topic
 from logreel.meaning.columns import row_at
 from logreel.ops.json_values import to_json_values
-from logreel.outputs.http.answer import StreamAnswer
-from logreel.outputs.http.routes import BYTES, Parameters, RequestParameter, Route, number
+from logreel.outputs.http.routes import BYTES, Parameters, RequestParameter, Route, StreamAnswer, number
 from logreel.outputs.view.limits import (
     CHANNELS,
     FIELDS,
@@ -323,7 +322,7 @@ class TableStream:
 
     def write(self, out: Appender) -> None:
         """Write all bytes to *out*."""
-        from logreel.outputs.job import Job
+        from logreel.outputs.registry import Job
         from logreel.outputs.slice_stream import AppenderFile
         from logreel.outputs.tables.combined import long_table
 

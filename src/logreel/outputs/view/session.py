@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from logreel.errors import NotFoundError
 from logreel.log.log import Log
-from logreel.outputs.http.answer import Flows
+from logreel.outputs.http.routes import Flows
 from logreel.outputs.view.limits import HEARTBEAT
 from logreel.outputs.view.tiles import open_tiles
 from logreel.outputs.view.view_log import ViewLog

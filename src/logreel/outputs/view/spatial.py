@@ -16,16 +16,14 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
 from logreel.errors import LogError, MissingDependencyError, NotFoundError, UnsupportedError, UsageError
-from logreel.lenses import Image, Picture
+from logreel.lenses import Image, Picture, lenses_of
 from logreel.log.log import Log
 from logreel.log.times import duration_text
 from logreel.meaning import scenes as scene
 from logreel.meaning import tracks as track
-from logreel.meaning.channels import lenses_of
 from logreel.meaning.scenes import last_time
 from logreel.outputs.http.routes import ARROW, BYTES, Parameters, RequestParameter, Route, number
-from logreel.outputs.media.frames import VIDEO, frame_of
-from logreel.outputs.media.pictures import PNG_MAGIC, pixels_of, png
+from logreel.outputs.media.pictures import PNG_MAGIC, VIDEO, frame_of, pixels_of, png
 from logreel.outputs.view.parameters import AT, FROM, TO, TOPIC
 from logreel.outputs.view.series import arrow_response
 from logreel.outputs.view.session import Session

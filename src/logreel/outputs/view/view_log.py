@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.errors import LogError
 from logreel.io.source import Source
-from logreel.log.decrypted import FOR_BOTH, refusal
 from logreel.log.log import Log
+from logreel.log.source_files import FOR_BOTH, refusal
 from logreel.meaning.columns import MemoryColumn, SortedColumn
 from logreel.meaning.pyramids import PyramidColumn
 from logreel.outputs.http.routes import Parameters

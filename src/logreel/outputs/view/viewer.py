@@ -14,8 +14,7 @@ from urllib.parse import quote
 
 from logreel.errors import UsageError
 from logreel.ops.selection import check_keywords, keywords
-from logreel.outputs.http.guard import LOCAL
-from logreel.outputs.http.server import Endpoint, EndpointOptions
+from logreel.outputs.http.server import LOCAL, Endpoint, EndpointOptions
 from logreel.outputs.view.app import app_of
 from logreel.outputs.view.limits import LOGS
 from logreel.outputs.view.session import Session

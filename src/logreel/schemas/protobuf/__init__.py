@@ -1,4 +1,4 @@
-"""Protocol buffers: wire format, message descriptions, decoding and encoding.
+"""Protocol buffers: wire format, message types, decoding and encoding.
 
-``wire`` and ``build`` need no library. Others use the ``protobuf`` package, and are imported when first needed.
+``wire`` and ``encoder`` need no library. Others use the ``protobuf`` package, and import it when it is first needed.
 """

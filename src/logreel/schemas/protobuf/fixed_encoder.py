@@ -26,9 +26,8 @@ from logreel.layout.nodes import (
     Time,
     measure,
 )
-from logreel.schemas.protobuf.build import varint
-from logreel.schemas.protobuf.describe import ProtoField, ProtoMessage
-from logreel.schemas.protobuf.from_layout import OPAQUE
+from logreel.schemas.protobuf.encoder import OPAQUE, varint
+from logreel.schemas.protobuf.types import ProtoField, ProtoMessage
 
 WORDS, LONGS, VARINTS, SPAN = kernel.FIXED_WORDS, kernel.FIXED_LONGS, kernel.FIXED_VARINTS, kernel.FIXED_SPAN
 PACKED, MESSAGE, MESSAGES, TIME = (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from logreel.schemas.ros1msg.definition import Definition
-from logreel.schemas.ros1msg.grammar import (
+from logreel.schemas.ros1msg.definition import (
     Constant,
+    Definition,
     FieldLine,
     MessageDefinition,
     is_type,

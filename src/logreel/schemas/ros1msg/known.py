@@ -22,12 +22,13 @@ from pathlib import Path
 
 from logreel.errors import DefinitionError, LogError
 from logreel.schemas import catalogue
-from logreel.schemas.ros1msg.definition import Definition, link
-from logreel.schemas.ros1msg.grammar import (
+from logreel.schemas.ros1msg.definition import (
+    Definition,
     DefinitionText,
     MessageDefinition,
     is_type,
     join_text,
+    link,
     package_of,
     parse_message,
     respelled,

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator, Mapping
 
 from logreel.errors import DefinitionError
-from logreel.layout.layout import Layout
+from logreel.layout.layout import Layout, shared
 from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Rest, Scalar, Sequence, String, Struct, Time
-from logreel.schemas.ros1msg.definition import Definition
-from logreel.schemas.ros1msg.grammar import (
+from logreel.schemas.ros1msg.definition import (
     HEADER,
+    Definition,
     DefinitionText,
     FieldLine,
     MessageDefinition,
@@ -43,6 +43,11 @@ def layout(definition: Definition) -> Layout:
 
     Raises DefinitionError for a type that is too large or nested too deep.
     """
+    uses = tuple((name, tuple(definition.uses[name].items())) for name in definition.users)
+    return shared(("ros1msg", uses, definition.text), lambda: _layout(definition))
+
+
+def _layout(definition: Definition) -> Layout:
     structs: dict[str, Node] = {}
     try:
         for name in definition.users:

@@ -1,21 +1,27 @@
-"""Registry of definitions: those given for one log, those in the user's folder, and those that logreel ships."""
+"""Registry of definitions: those given for one log, those in the user's folder, and those that logreel ships.
+
+``CATALOGUE`` is what ``logreel.definitions`` uses.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
 from logreel.errors import DefinitionError
+from logreel.log.scan import Schema
+from logreel.schemas.catalogue import Entry, NewEntry
 from logreel.schemas.ros1msg import known
-from logreel.schemas.ros1msg.definition import Definition, link
-from logreel.schemas.ros1msg.grammar import (
+from logreel.schemas.ros1msg.definition import (
     MAX_NAME,
     MAX_TEXT,
+    Definition,
     DefinitionText,
     MessageDefinition,
     is_type,
+    link,
     parse_message,
     short_name,
     spellings,
@@ -247,3 +253,51 @@ def as_read(name: str, text: str, md5: str, registry: DefinitionRegistry) -> tup
 def full_text(name: str, registry: DefinitionRegistry | None = None, md5: str = "*") -> str:
     """Return the concatenated text of the type *name*, as publishers send it; raise DefinitionError if unknown."""
     return define(name, "", md5, registry).text
+
+
+class Ros1Catalogue:
+    """Known types of ROS 1; versions are checksums."""
+
+    language, suffix = known.LANGUAGE, ".msg"
+
+    def names(self) -> Collection[str]:
+        """Return the names of all types."""
+        return known.names()
+
+    def versions(self, name: str) -> list[Entry]:
+        """Return the versions of a type, also under former names, the current one first."""
+        return [_entry(entry) for entry in known.find(name)]
+
+    def with_version(self, version: str) -> list[Entry]:
+        """Return all entries with this checksum."""
+        return [_entry(entry) for entry in known.with_md5(version.lower())]
+
+    def read(self, path: Path) -> Iterator[NewEntry | DefinitionError]:
+        """Yield the types in a ``.msg`` file, or in all such files in a folder of packages."""
+        registry = DefinitionRegistry()
+        for name in registry.add_path(path):
+            try:
+                yield _new(next(iter(registry.versions(name))))
+            except DefinitionError as error:
+                yield error
+
+    def of_schema(self, schema: Schema, stated: str) -> NewEntry:
+        """Return the definition in a log's schema; raises DefinitionError if it cannot be used."""
+        definition = parse(schema.text, schema.name)
+        if not definition.matches(stated or "*"):
+            text = f"{schema.name}: the definition has md5 {definition.md5}, the log states {stated:.80}"
+            raise DefinitionError(text)
+        return _new(definition)
+
+
+def _entry(entry: known.Known) -> Entry:
+    return Entry(known.LANGUAGE, entry.name, entry.md5, entry.source, entry.path, lambda: entry.text)
+
+
+def _new(definition: Definition) -> NewEntry:
+    if not is_type(definition.name) or definition.name.count("/") != 1:
+        raise DefinitionError(f"{definition.name!r:.80} is no type of ROS 1, which look like 'package/Name'")
+    return NewEntry(definition.name, definition.md5, definition.text)
+
+
+CATALOGUE = Ros1Catalogue()

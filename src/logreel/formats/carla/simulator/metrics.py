@@ -214,10 +214,8 @@ class MetricsLog:
         row = self._row("vehicle_control", vehicle_id, frame)
         if row is None:
             return None
-        steer, throttle, brake, handbrake, gear = (
-            self._columns("vehicle_control", name)[row].item() for name in VehicleControl._fields
-        )
-        return VehicleControl(steer, throttle, brake, handbrake, gear)
+        names = ("steer", "throttle", "brake", "handbrake", "gear")
+        return VehicleControl(*(self._columns("vehicle_control", name)[row].item() for name in names))
 
     def get_vehicle_physics_control(self, vehicle_id: int, frame: int = 1) -> dict[str, Any] | None:
         """Return the last physics of a vehicle up to a frame, by the field names of the channel ``physics``.

@@ -1,7 +1,7 @@
 """What happened in a flight, from the topics of PX4 of all generations.
 
-``flight``, ``vehicle`` and ``sensors`` yield the sections of the summary, in words. ``Format.meaning`` names the
-function below; the detectors of ``ulog.health`` and the charts take phases and limits from here.
+``flight`` and ``vehicle`` yield the sections of the summary, in words. ``Format.meaning`` names the function below; the
+detectors of ``ulog.health`` and the charts take phases and limits from here.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from logreel.formats.ulog.meaning.flight import Phases, flight, safety
-from logreel.formats.ulog.meaning.sensors import estimator, satellites, vibration
-from logreel.formats.ulog.meaning.vehicle import power, vehicle
+from logreel.formats.ulog.meaning.vehicle import estimator, power, satellites, vehicle, vibration
 from logreel.lenses.facts import Section, Topics
 from logreel.log.log import Log
 
