@@ -254,7 +254,7 @@ class Channel:
     def _message_at(self, row: int) -> Message | None:
         """Return one message; None if there is none, and where only ``_messages_at`` can tell."""
         values = message_at(self.log.index, self.number, self, row)
-        return None if values is None else tuple.__new__(Message, values)
+        return None if values is None else Message(*values)
 
     def _messages_at(self, rows: I64) -> list[Message]:
         """Return the messages with these row numbers, which ascend or descend."""
