@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.index.block_table import SelectedMessages
-    from logreel.index.gather import Gathered, Want
     from logreel.log.scan import Actor
 
 T = TypeVar("T")
@@ -551,14 +550,6 @@ class Log(GrowingLog, Mapping[str, Channel]):
     def note(self, problem: Problem) -> None:
         """Add a Problem that was found while reading messages, unless it is there already."""
         self._noted.add(self.scan.problems, problem)
-
-    def gather(self, want: Want) -> Gathered:
-        """Return the columns of a whole channel, see ``ReadAhead``."""
-        if (ahead := self._ahead) is None:
-            from logreel.log.read_ahead import ReadAhead
-
-            ahead = self._ahead = ReadAhead({ch.number: ch for ch in self.channels.values()})
-        return ahead.gather(self.index, want)
 
     @cached_property
     def channels(self) -> Mapping[str, Channel]:
