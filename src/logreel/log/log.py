@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
@@ -68,6 +68,10 @@ class Message(NamedTuple):
         fit it.
         """
         return self.channel.decode(self.data, self.offset)
+
+
+#: Make a Message of its four values, without a call of Python code as ``Message._make`` is.
+_message: Callable[[Iterable[Any]], Message] = partial(tuple.__new__, Message)
 
 
 class Channel:
@@ -254,7 +258,7 @@ class Channel:
     def _message_at(self, row: int) -> Message | None:
         """Return one message; None if there is none, and where only ``_messages_at`` can tell."""
         values = message_at(self.log.index, self.number, self, row)
-        return None if values is None else tuple.__new__(Message, values)
+        return None if values is None else _message(values)
 
     def _messages_at(self, rows: I64) -> list[Message]:
         """Return the messages with these row numbers, which ascend or descend."""
@@ -767,8 +771,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
         self, channels: Mapping[int, Channel], selections: Iterator[SelectedMessages]
     ) -> Iterator[Message]:
         """Yield the messages of selections of the index; *channels*: by number."""
-        # Without a call of Python code for each message, as ``Message._make`` is.
-        return map(partial(tuple.__new__, Message), rows_of(self.index, channels, selections))
+        return map(_message, rows_of(self.index, channels, selections))
 
     def check_unchanged(self) -> None:
         """Raise FileChangedError if a file of the log was truncated or overwritten since it was opened.
