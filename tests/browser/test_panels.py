@@ -146,3 +146,69 @@ def test_texts_before_the_first_data_message_are_on_the_page(view, shared: Path)
     assert len(early) > 5
     assert all(text in shown for text in early)
     found.shot("texts-before-the-data")
+
+
+#: Whether each plot in sight has coloured pixels, which neither axes nor bands have.
+DRAWN = """() => {
+    const box = document.getElementById("plots").getBoundingClientRect();
+    const bodies = [...document.querySelectorAll("#plots .frame .body")].filter((body) => {
+        const { top, bottom } = body.getBoundingClientRect();
+        return bottom - top > 60 && top + 60 < box.bottom && bottom - 60 > box.top;
+    });
+    return bodies.length > 0 && bodies.every((body) => {
+        const canvas = body.querySelector("canvas");
+        if (!canvas || Math.abs(canvas.clientHeight - body.clientHeight) > 2) return false;
+        const pen = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+        pen.drawImage(canvas, 0, 0);
+        const { data } = pen.getImageData(0, 0, canvas.width, canvas.height);
+        for (let i = 0; i < data.length; i += 4) {
+            const [red, green, blue, alpha] = data.slice(i, i + 4);
+            if (alpha > 200 && Math.max(red, green, blue) - Math.min(red, green, blue) > 100) return true;
+        }
+        return false;
+    });
+}"""
+
+
+def test_no_plot_in_sight_is_ever_blank(view, tmp_path: Path) -> None:
+    found = view(sample("ulog", tmp_path))
+    page = found.page
+
+    def scroll(part: float) -> None:
+        page.evaluate(
+            f"() => {{ const e = document.getElementById('plots'); e.scrollTop = {part} * e.scrollHeight; }}"
+        )
+
+    def check() -> None:
+        page.wait_for_function(DRAWN)
+
+    check()
+    for part in (1, 0.5, 0):
+        scroll(part)
+        check()
+        # A new plot comes behind the chosen one, wherever that is, and into sight.
+        page.keyboard.press("Control+k")
+        page.wait_for_function("() => document.querySelectorAll('#found [role=option]').length > 20")
+        page.keyboard.type("battery voltage_v")
+        page.wait_for_selector("#found[data-for='battery voltage_v']")
+        page.keyboard.press("Shift+Enter")
+        found.settle()
+        check()
+        assert "voltage_v" in page.inner_text("#plots .frame.chosen .legend")
+        scroll(1 - part)
+        page.set_viewport_size({"width": 1200 + int(200 * part), "height": 800 + int(100 * part)})
+        check()
+        scroll(part)
+        check()
+    for entry in ("Move down", "Move down", "Move up"):
+        page.locator("#plots .frame.chosen").get_by_title("Menu of this panel").click()
+        page.get_by_role("menuitem", name=entry).click()
+        check()
+    scroll(1)
+    # Its height changes while it is away.
+    page.evaluate("() => { document.querySelector('#plots .frame').style.flex = '0 0 333px'; }")
+    scroll(0)
+    check()
+    while page.locator("#plots .frame").count() > 2:
+        found.press("x")
+        check()

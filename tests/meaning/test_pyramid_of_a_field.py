@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from logreel.meaning import pyramids as pyramid
 from logreel.meaning import pyramids as pyramid_file
 from logreel.meaning.columns import FieldColumn, MemoryColumn, Window
 from logreel.meaning.curves import extrema, extrema_between, pixel_edges
-from logreel.meaning.pyramids import Pyramid, PyramidColumn, PyramidFile, key_of
+from logreel.meaning.pyramids import FoldedColumn, Pyramid, PyramidColumn, PyramidFile, key_of
 from support.samples.ulog.builder import Builder
 
 KEY = key_of("log", "t", "v")
@@ -67,9 +68,11 @@ def test_windows_of_a_pyramid_equal_those_in_memory(
     start = 1_000_000 + lo * 1000
     for bounds in ((None, None), (start, start + length * 1000), (start, None), (None, start)):
         for most in (0, 10):
-            one, other = (Window(column, *bounds).points(pixels, most) for column in (memory, made))
-            np.testing.assert_array_equal(one[0], other[0])
-            np.testing.assert_array_equal(one[1], other[1])
+            expected = Window(memory, *bounds).points(pixels, most)
+            for column in (made, FoldedColumn(memory.times, memory.values, "")):
+                times, values = Window(column, *bounds).points(pixels, most)
+                np.testing.assert_array_equal(times, expected[0])
+                np.testing.assert_array_equal(values, expected[1])
 
 
 def _constant(rows: list[tuple[int, float]]) -> bool:
@@ -158,3 +161,24 @@ def test_a_build_that_is_ended_leaves_no_file(tmp_path: Path) -> None:
 def test_pyramids_without_a_cache_folder_have_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGREEL_CACHE", "off")
     assert pyramid_file.place_of(KEY) is None
+
+
+@given(st.integers(1, 5000), st.integers(0, 99))
+@settings(deadline=None, max_examples=50)
+def test_the_pyramid_of_a_column_in_memory_equals_naive_extrema(count: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    times = np.sort(rng.integers(0, 10**9, count))
+    # Few different values, so that several rows are the least; and some without a value.
+    values = np.where(rng.random(count) < 0.1, np.nan, rng.integers(-5, 5, count).astype(float))
+    edges = pixel_edges(int(times[0]), int(times[-1]) + 1, 37)
+    edges[-1] = times[-1] + 1
+    got = FoldedColumn(times, values, "m").extrema(0, count, edges)
+    rows = set()
+    for low, high in pairwise(edges.tolist()):
+        inside = [row for row in range(count) if low <= times[row] < high]
+        numbers = [row for row in inside if not np.isnan(values[row])]
+        rows |= {*inside[:1], *inside[-1:]}
+        if numbers:
+            rows |= {min(numbers, key=lambda row: values[row]), max(numbers, key=lambda row: values[row])}
+    np.testing.assert_array_equal(got[0], times[sorted(rows)])
+    np.testing.assert_array_equal(got[1], values[sorted(rows)])

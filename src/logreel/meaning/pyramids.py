@@ -33,7 +33,7 @@ from logreel.io.source import MapGuard
 from logreel.io.trusted_file import open_trusted
 from logreel.kernels import pyramid as kernel
 from logreel.kernels.pyramid import FACTOR
-from logreel.meaning.columns import FieldColumn
+from logreel.meaning.columns import FieldColumn, MemoryColumn, SortedColumn
 from logreel.registry.index_cache import cache_folder, make_cache, prune
 
 MAGIC = b"LOGREELP"
@@ -87,6 +87,73 @@ class PyramidShape:
     def size(self) -> int:
         """Bytes of the file."""
         return self.arrays["end"][0]
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Extrema of the groups of all levels of a pyramid; arrays as in PyramidFile and PyramidShape."""
+
+    begin: I64
+    least: F64
+    most: F64
+    least_at: NDArray[np.uint8]
+    most_at: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, values: F64) -> Levels:
+        """Return the levels above *values*, float64[n], in memory: 1.2 bytes a value."""
+        begin = PyramidShape(len(values), False).begin
+        groups = int(begin[-1])
+        levels = cls(
+            begin, np.empty(groups), np.empty(groups), np.empty(groups, np.uint8), np.empty(groups, np.uint8)
+        )
+        low = high = np.ascontiguousarray(values)
+        for lo, hi in pairwise(begin.tolist()):
+            least, most = levels.least[lo:hi], levels.most[lo:hi]
+            kernel.fold(low, high, least, most, levels.least_at[lo:hi], levels.most_at[lo:hi])
+            low, high = least, most
+        return levels
+
+    def extreme_rows(self, column: SortedColumn, first: int, last: int, edges: I64) -> I64:
+        """Return the rows of first, least, greatest and last value in each interval; see ``SortedColumn.extrema``.
+
+        column  the column that this is the pyramid of
+        """
+        rows = len(column)
+        bounds = np.clip(column.search(edges), first, last)
+        bounds[0], bounds[-1] = first, last
+        bounds = np.unique(np.maximum.accumulate(bounds))
+        group = np.unique(bounds // FACTOR)
+        group = group[group * FACTOR < rows]
+        _, raw = groups_of(column, group)
+        places = np.empty((len(bounds) - 1, 2), np.int64)
+        kernel.extrema(
+            bounds, group, raw, self.begin, self.least, self.most, self.least_at, self.most_at, rows, places
+        )
+        return np.unique(np.concatenate([bounds[:-1], bounds[1:] - 1, places[places >= 0]]))
+
+
+def groups_of(column: SortedColumn, numbers: I64) -> tuple[I64, F64]:
+    """Return int64[g, 16], float64[g, 16]: times and values of groups; the latest time and NaN behind the end."""
+    n = len(column)
+    rows = (numbers[:, None] * FACTOR + np.arange(FACTOR)).ravel()
+    inside = rows < n
+    times = np.full(len(rows), np.iinfo(np.int64).max)
+    values = np.full(len(rows), np.nan)
+    times[inside], values[inside] = column.read(rows[inside])
+    return times.reshape(-1, FACTOR), values.reshape(-1, FACTOR)
+
+
+class FoldedColumn(MemoryColumn):
+    """A column in memory with a pyramid, built when extrema are first asked for: a window costs what it shows."""
+
+    @cached_property
+    def _levels(self) -> Levels:
+        return Levels.of(self.values)
+
+    def extrema(self, first: int, last: int, edges: I64) -> tuple[I64, F64]:
+        """See SortedColumn."""
+        return self.read(self._levels.extreme_rows(self, first, last, edges))
 
 
 class PyramidFile:
@@ -307,7 +374,7 @@ class PyramidColumn:
         # The group whose first row is earlier, while that of the next one is not.
         group = np.maximum(file.time.searchsorted(times) - 1, 0)
         known, where = np.unique(group, return_inverse=True)
-        at, _ = self._groups(known)
+        at, _ = groups_of(self, known)
         earlier: I64 = group * FACTOR + (at[where] < times[:, None]).sum(axis=1)
         return earlier
 
@@ -319,31 +386,12 @@ class PyramidColumn:
             return times, values
         return self._field.read(rows)
 
-    def _groups(self, numbers: I64) -> tuple[I64, F64]:
-        """Return int64[g, 16], float64[g, 16]: times and values of groups; the latest time and NaN behind the end."""
-        n = len(self)
-        rows = (numbers[:, None] * FACTOR + np.arange(FACTOR)).ravel()
-        inside = rows < n
-        times = np.full(len(rows), np.iinfo(np.int64).max)
-        values = np.full(len(rows), np.nan)
-        times[inside], values[inside] = self.read(rows[inside])
-        return times.reshape(-1, FACTOR), values.reshape(-1, FACTOR)
-
     def extrema(self, first: int, last: int, edges: I64) -> tuple[I64, F64]:
         """See SortedColumn."""
-        bounds = np.clip(self.search(edges), first, last)
-        bounds[0], bounds[-1] = first, last
-        bounds = np.unique(np.maximum.accumulate(bounds))
-        group = np.unique(bounds // FACTOR)
-        group = group[group * FACTOR < len(self)]
-        _, raw = self._groups(group)
-        places = np.empty((len(bounds) - 1, 2), np.int64)
         file = self._file
-        kernel.extrema(
-            bounds, group, raw, file.shape.begin, file.least, file.most, file.least_at, file.most_at, len(self), places
-        )  # fmt: skip
+        levels = Levels(file.shape.begin, file.least, file.most, file.least_at, file.most_at)
+        rows = levels.extreme_rows(self, first, last, edges)
         file.check()
-        rows = np.unique(np.concatenate([bounds[:-1], bounds[1:] - 1, places[places >= 0]]))
         return self.read(rows)
 
 

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 import logreel.outputs.vendor as vendor
 from logreel.errors import MissingDependencyError
 from logreel.outputs.http.routes import ErrorAnswers, Parameters, Route, RoutedApp, RouteTable
-from logreel.outputs.view import channels, overview, series, session, spatial
+from logreel.outputs.view import channels, overview, series, spatial, start
 from logreel.outputs.view.limits import CHARACTERS, THREADS, WAITING
 from logreel.outputs.view.session import Session
 
@@ -103,7 +103,7 @@ class JoinedModules:
         mappings, last = [""], (0, 0)
         for number, (address, path) in enumerate(modules.items()):
             own = path.read_text("utf-8").splitlines()
-            names = [found[2] for line in own if (found := _EXPORT.fullmatch(line))]
+            names = [export[2] for line in own if (export := _EXPORT.fullmatch(line))]
             lines.append(f"__modules[{json.dumps(address)}] = async () => {{")
             lines += [self._line(address, line) for line in own]
             lines.append(f"return {{ {', '.join(names)} }};\n}};")
@@ -121,16 +121,16 @@ class JoinedModules:
 
     def _line(self, address: str, line: str) -> str:
         """Return a line of a module as it stands in the function."""
-        if found := _IMPORT.fullmatch(line):
-            names, other = found[1], self._address(address, found[2])
+        if imported := _IMPORT.fullmatch(line):
+            names, other = imported[1], self._address(address, imported[2])
             how = "__load" if other in self._modules else "import"
             names = names.removeprefix("* as ").replace(" as ", ": ")
             return f"const {names} = await {how}({json.dumps(other)});"
-        if found := _EXPORT.fullmatch(line):
-            return found[1]
+        if exported := _EXPORT.fullmatch(line):
+            return exported[1]
         if line.startswith(("import ", "export ", "} from ")):
             raise ValueError(f"{address}: cannot be joined: {line}")
-        return _LATER.sub(lambda found: f"__load({json.dumps(self._address(address, found[1]))})", line)
+        return _LATER.sub(lambda place: f"__load({json.dumps(self._address(address, place[1]))})", line)
 
     @staticmethod
     def _address(importer: str, name: str) -> str:
@@ -150,7 +150,7 @@ def _vlq(number: int) -> str:
 
 
 #: Modules with requests; each has a function ``routes``.
-ROOMS = (session, channels, overview, series, spatial)
+ROOMS = (start, channels, overview, series, spatial)
 
 
 def routes() -> list[Route]:

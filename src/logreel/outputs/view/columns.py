@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import partial
-from threading import Event, Lock
+from threading import Event, Lock, get_native_id
 from time import monotonic
 from typing import Any
 
@@ -18,7 +20,7 @@ from logreel.lenses.facts import Series
 from logreel.log.log import Log
 from logreel.meaning.columns import FieldColumn, MemoryColumn, SampledColumn, SortedColumn
 from logreel.meaning.curves import series_curve
-from logreel.meaning.pyramids import Pyramid, key_of, place_of
+from logreel.meaning.pyramids import FoldedColumn, Pyramid, key_of, place_of
 from logreel.outputs.http.routes import Cancelled, Parameters
 from logreel.outputs.view.limits import (
     COLUMN_BYTES,
@@ -80,15 +82,21 @@ class Build:
         """End the build before its next piece."""
         self._closed = True
 
-    def wait(self, seconds: float | None, request: Parameters) -> bool:
-        """Return whether it is done within some seconds; None: wait for the end. Raises Cancelled."""
-        until = None if seconds is None else monotonic() + seconds
+    def wait(self, until: float | None, request: Parameters) -> bool:
+        """Return whether it is done at a moment of ``monotonic``; None: wait for the end. Raises Cancelled."""
         while not self.done.wait(LOOK):
             self._asked = monotonic()
             request.check()
             if until is not None and self._asked > until:
                 return False
         return True
+
+
+def _work_in_background() -> None:
+    """Leave the processors to the threads that answer requests, where threads can have a priority of their own."""
+    if sys.platform == "linux":
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, get_native_id(), 10)
 
 
 class Builds:
@@ -101,7 +109,7 @@ class Builds:
         self._tell = tell
         self._lock = Lock()
         self._all: dict[str, Build] = {}
-        self._pool = ThreadPoolExecutor(1, "logreel-view-build")
+        self._pool = ThreadPoolExecutor(1, "logreel-view-build", _work_in_background)
 
     def get(self, key: str, about: dict[str, str], make: Make) -> Build:
         """Return the build of a column, which is begun if there is none, it failed or lost its file."""
@@ -209,52 +217,73 @@ class ViewColumns:
         """End what is being built."""
         self._builds.close()
 
-    def get(self, wanted: WantedSeries, request: Parameters) -> SortedColumn:
-        """Return a column; raises errors of unknown names, UsageError for what is no number, Cancelled."""
-        with self._lock:
-            kept = self._kept.get(wanted.key)
-            if kept is not None:
-                self._kept.move_to_end(wanted.key)
-                return kept
-        column = self._read(wanted, request)
+    def get(self, wanted: WantedSeries, request: Parameters, until: float | None = None) -> SortedColumn:
+        """Return a column; raises errors of unknown names, UsageError for what is no number, Cancelled.
+
+        until  moment of ``monotonic`` up to which it waits for a pyramid; None: PATIENCE from now on
+        """
+        until = monotonic() + PATIENCE if until is None else until
+        column = self._latest(wanted.key) or self._read(wanted, request)
         if isinstance(column, MemoryColumn):
-            self._keep(wanted.key, column)
-        return column
+            return column
+        build = self._build(wanted, column)
+        # Rows of a field that is not direct cannot be read one by one.
+        if not build.wait(until if column.is_direct else None, request):
+            return SampledColumn(column)
+        if build.column is None:
+            raise build.error or Cancelled()
+        return build.column
+
+    def prepare(self, wanted: WantedSeries) -> None:
+        """Read a column that will be asked for soon, or begin to build it; raises the errors of ``get``."""
+        column = self._read(wanted, Parameters((), {}))
+        if isinstance(column, FieldColumn):
+            self._build(wanted, column)
+
+    def _latest(self, key: str) -> MemoryColumn | None:
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)
 
     def _keep(self, key: str, column: MemoryColumn) -> None:
         with self._lock:
             self._kept[key] = column
             total = 0
             for old in reversed(list(self._kept)):
-                total += 16 * len(self._kept[old])
+                total += 18 * len(self._kept[old])
                 # The newest column stays even if it alone is too large.
                 if total > COLUMN_BYTES and old != key:
                     del self._kept[old]
 
-    def _read(self, wanted: WantedSeries, request: Parameters) -> SortedColumn:
+    def _read(self, wanted: WantedSeries, request: Parameters) -> MemoryColumn | FieldColumn:
+        """Return a column in memory, and keep it; the field if its rows are too many for that."""
         with self._open(request) as opened:
+            # Another thread may have read it while this one waited.
+            if (latest := self._latest(wanted.key)) is not None:
+                return latest
             ch = opened[wanted.topic]
             if wanted.sql:
                 from logreel.ops.query.where import expression_column
 
-                return expression_column(ch, wanted.sql, SQL_ROWS, SQL_SECONDS, SQL_MEMORY, request.check)
-            if not wanted.is_field:
-                return _function_column(opened, wanted)
-            field = FieldColumn(ch, wanted.field)
-            if field.rows_estimate() <= ROWS_IN_MEMORY:
-                times, values = field.whole(request.check)
-                return MemoryColumn(times, values, field.unit)
-        build = self._builds.get(
+                column = expression_column(ch, wanted.sql, SQL_ROWS, SQL_SECONDS, SQL_MEMORY, request.check)
+            elif not wanted.is_field:
+                column = _function_column(opened, wanted)
+            else:
+                field = FieldColumn(ch, wanted.field)
+                if field.rows_estimate() > ROWS_IN_MEMORY:
+                    return field
+                column = MemoryColumn(*field.whole(request.check), field.unit)
+        column = FoldedColumn(column.times, column.values, column.unit)
+        self._keep(wanted.key, column)
+        return column
+
+    def _build(self, wanted: WantedSeries, field: FieldColumn) -> Build:
+        return self._builds.get(
             wanted.key,
             {"topic": wanted.topic, "field": wanted.field},
             lambda progress: self._pyramid(field, progress),
         )
-        # Rows of a field that is not direct cannot be read one by one.
-        if build.wait(PATIENCE if field.is_direct else None, request):
-            if build.column is None:
-                raise build.error or Cancelled()
-            return build.column
-        return SampledColumn(field)
 
     def _pyramid(self, field: FieldColumn, progress: Callable[[float], None]) -> SortedColumn:
         identity, place = self._identity(), None
@@ -267,7 +296,7 @@ class ViewColumns:
         return Pyramid.build(field, key, progress, guard, place).column(field)
 
 
-def _function_column(log: Log, wanted: WantedSeries) -> SortedColumn:
+def _function_column(log: Log, wanted: WantedSeries) -> MemoryColumn:
     ch = log[wanted.topic]
     if len(ch) > FUNCTION_ROWS:
         raise UsageError(

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +26,11 @@ from logreel.meaning.charts import charts, first_charts, side_panels
 from logreel.meaning.columns import SampledColumn, SortedColumn, Window
 from logreel.meaning.curves import FUNCTIONS, spectral_density
 from logreel.outputs.http.routes import ARROW, BYTES, Parameters, RequestParameter, Route, number
+from logreel.outputs.view.channels import fields_of
 from logreel.outputs.view.columns import WantedSeries, wanted_series
-from logreel.outputs.view.limits import PAIRS, POINTS_PER_PIXEL, SPECTROGRAM
+from logreel.outputs.view.limits import PAIRS, PATIENCE, POINTS_PER_PIXEL, SPECTROGRAM
 from logreel.outputs.view.parameters import FROM, ONE_SERIES, SERIES, TO, pixels
+from logreel.registry.registry import states_of
 
 if TYPE_CHECKING:
     from logreel.outputs.view.session import Session
@@ -84,36 +91,48 @@ def _functions(session: Session, request: Parameters) -> ASGIApp:
     return JSONResponse([{"name": f.name, "text": f.text, "inputs": f.inputs} for f in FUNCTIONS.values()])
 
 
+@dataclass(frozen=True, slots=True)
+class SeriesWindow:
+    """What a request for series is to draw.
+
+    lo, hi  window, ns after the start of the log; None: no bound
+    pixels  its width
+    until   moment of ``monotonic`` up to which all series together wait for pyramids
+    """
+
+    lo: int | None
+    hi: int | None
+    pixels: int
+    until: float
+
+
 def _series(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
-    lo, hi = request.interval()
-    pixels = request.get("px")
+    window = SeriesWindow(*request.interval(), request.get("px"), monotonic() + PATIENCE)
     wanted = list(wanted_series(request))
     if "s" not in request:
-        return arrow_response(*_columns(log, wanted[0], lo, hi, pixels, request))
-    return several(_stream(log, series, lo, hi, pixels, request) for series in wanted)
+        return arrow_response(*_columns(log, wanted[0], window, request))
+    return several(_stream(log, series, window, request) for series in wanted)
 
 
-def _stream(
-    log: ViewLog, wanted: WantedSeries, lo: int | None, hi: int | None, pixels: int, request: Parameters
-) -> bytes:
+def _stream(log: ViewLog, wanted: WantedSeries, window: SeriesWindow, request: Parameters) -> bytes:
     """Return one of several streams; one that cannot be answered is empty and says why in its metadata."""
     try:
-        return arrow_stream(*_columns(log, wanted, lo, hi, pixels, request))
+        return arrow_stream(*_columns(log, wanted, window, request))
     except LogError as error:
         return arrow_stream({"t": np.zeros(0), "v": np.zeros(0)}, {"error": error.text})
 
 
 def _columns(
-    log: ViewLog, wanted: WantedSeries, lo: int | None, hi: int | None, pixels: int, request: Parameters
+    log: ViewLog, wanted: WantedSeries, window: SeriesWindow, request: Parameters
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    column = log.columns.get(wanted, request)
-    window = Window(column, log.clock(lo), log.clock(hi))
-    most = POINTS_PER_PIXEL * pixels
+    column = log.columns.get(wanted, request, window.until)
+    rows = Window(column, log.clock(window.lo), log.clock(window.hi))
+    most = POINTS_PER_PIXEL * window.pixels
     with log.reading(column, request):
-        times, values = window.points(pixels, most)
+        times, values = rows.points(window.pixels, most)
     is_sample = isinstance(column, SampledColumn)
-    points = "all" if len(window) <= most else "sample" if is_sample else "extrema"
-    return _since(log, times, values), {"unit": column.unit, "count": str(len(window)), "points": points}
+    points = "all" if len(rows) <= most else "sample" if is_sample else "extrema"
+    return _since(log, times, values), {"unit": column.unit, "count": str(len(rows)), "points": points}
 
 
 def _since(log: ViewLog, times: I64, values: F64) -> dict[str, Any]:
@@ -239,6 +258,9 @@ def in_decibels(power: F64) -> tuple[NDArray[np.uint8], float, float]:
 
 #: Kind of the panel that shows a chart, where it has another name.
 PANELS = {LINE: "plot"}
+#: Panels below the first screen that the page draws with it.
+BEYOND = 2
+_LAST_ITEM = re.compile(r"\[\d+\]$")
 
 
 def chart_routes() -> list[Route]:
@@ -247,16 +269,35 @@ def chart_routes() -> list[Route]:
 
 
 def _charts(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
-    return JSONResponse(log.once("charts", _all_charts, request))
+    return JSONResponse(log.once("charts", all_charts, request))
 
 
-def _all_charts(log: Log) -> dict[str, Any]:
+def all_charts(log: Log) -> dict[str, Any]:
+    """Return the charts of a log as panels, which of them and what beside them the first screen shows.
+
+    The first series say what their fields are, so that their plots need not wait for the answer about all channels.
+    """
     proposed = charts(log)
-    return {
-        "panels": [_panel(chart) for chart in proposed],
-        "side": side_panels(log),
-        "first": first_charts(proposed),
-    }
+    first = first_charts(proposed)
+    panels = [_panel(chart) for chart in proposed]
+    states = states_of(log)
+    fields: dict[str, list[dict[str, Any]]] = {}
+    for series in chain.from_iterable(panel["series"] for panel in panels[: first + BEYOND]):
+        topic = series["topic"]
+        if topic not in fields:
+            with suppress(LogError):
+                fields[topic] = list(fields_of(log[topic], states.get(topic, {})))
+        series["about"] = _about(series["field"], fields.get(topic, []))
+    return {"panels": panels, "side": side_panels(log), "first": first}
+
+
+def _about(path: str, fields: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the field at *path*, the array whose item it is, or the first item of the array that it is."""
+    for name in (path, _LAST_ITEM.sub("", path)):
+        for field in fields:
+            if field["path"] == name:
+                return field
+    return next((field for field in fields if field["path"].startswith(f"{path}[")), None)
 
 
 def _panel(chart: Chart) -> dict[str, Any]:

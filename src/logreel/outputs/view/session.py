@@ -7,19 +7,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from threading import Lock
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
-from logreel._version import __version__
 from logreel.errors import NotFoundError
 from logreel.log.log import Log
-from logreel.log.times import utc_shift
-from logreel.ops.inspect.info import recorded_by
-from logreel.outputs.http.routes import Flows, Parameters, Route
-from logreel.outputs.view.limits import HEARTBEAT, OPENING
+from logreel.outputs.http.routes import Flows
+from logreel.outputs.view.limits import HEARTBEAT
 from logreel.outputs.view.tiles import open_tiles
 from logreel.outputs.view.view_log import ViewLog
 
@@ -113,6 +108,7 @@ class Session:
     tiles    path or address of map tiles; None: none
     leaves   whether other machines can see the page: then it shows encrypted logs only with *decrypt*
     tell     called with sentences about files that could not be sent whole
+    prepare  called with each log once it is open, in a thread of its own
 
     flows    the files that are being sent
     """
@@ -128,13 +124,14 @@ class Session:
         decrypt: bool = False,
         leaves: bool = False,
         tell: Callable[[str], None] = _discard,
+        prepare: Callable[[ViewLog], None] | None = None,
     ) -> None:
         self.flows, self.tell = Flows(), tell
         self.follow, self.layout = follow, layout
         self.map_tiles = None if tiles is None else open_tiles(tiles)
         self.events = Events()
         self.logs = [
-            ViewLog(str(i), source, self.events.send, definitions, follow, decrypt, leaves)
+            ViewLog(str(i), source, self.events.send, definitions, follow, decrypt, leaves, prepare)
             for i, source in enumerate(sources)
         ]
 
@@ -151,55 +148,3 @@ class Session:
         self.events.close()
         for opened in self.logs:
             opened.close()
-
-
-def routes() -> list[Route]:
-    """Return the request about the session."""
-    return [Route("/api/session", _session)]
-
-
-def _session(session: Session, request: Parameters) -> ASGIApp:
-    until = monotonic() + OPENING
-    for opened in session.logs:
-        opened.ready.wait(max(0.0, until - monotonic()))
-    return JSONResponse(
-        {
-            "version": __version__,
-            "follow": session.follow,
-            "tiles": None if session.map_tiles is None else session.map_tiles.describe(),
-            "layout": session.layout,
-            "logs": [_log_json(opened, request) for opened in session.logs],
-        }
-    )
-
-
-def _log_json(opened: ViewLog, request: Parameters) -> dict[str, Any]:
-    about = {
-        "id": opened.id,
-        "name": opened.name,
-        "size": opened.size,
-        "opened": opened.ready.is_set(),
-        "error": opened.error,
-    }
-    if not about["opened"] or opened.error is not None:
-        none = dict.fromkeys(("format", "start", "duration", "utc_shift", "messages", "problems", "lost"))
-        return {**about, "title": opened.name, **none, "facts": []}
-    return {**about, **opened.once("session", _facts, request)}
-
-
-def _facts(log: Log) -> dict[str, Any]:
-    """Return what the head of the page says about a log."""
-    shift = utc_shift(log)
-    problems = log.problems
-    facts = [["Format", f"{log.format} {log.version}".strip()], *map(list, recorded_by(log))]
-    return {
-        "title": log.name,
-        "format": log.format,
-        "start": str(log.start or 0),
-        "duration": log.duration or 0,
-        "utc_shift": None if shift is None else str(shift),
-        "messages": log.message_count,
-        "problems": len(problems),
-        "lost": sum(problem.lost for problem in problems),
-        "facts": facts,
-    }

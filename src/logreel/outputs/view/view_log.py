@@ -40,6 +40,7 @@ class ViewLog:
     grows  whether it is watched for growth
     error  why it cannot be opened; None if it can
     leaves  whether other machines can see it
+    prepare  called with this object once the log is open, in the thread that opened it
     lock   held by the thread that reads from the log
 
     tell  called with events: ``opened``, ``failed``
@@ -54,8 +55,9 @@ class ViewLog:
         grows: bool = False,
         decrypt: bool = False,
         leaves: bool = False,
+        prepare: Callable[[ViewLog], None] | None = None,
     ) -> None:
-        self._leaves = leaves
+        self._leaves, self._prepare = leaves, prepare
         self.grows = grows
         self.id, self.source = id, source
         self._options: dict[str, Any] = {"definitions": definitions, "decrypt": decrypt}
@@ -108,6 +110,8 @@ class ViewLog:
             self._fail(f"cannot be opened: {error!r}")
         else:
             self._adopt(log)
+            if self._log is not None and self._prepare is not None:
+                self._prepare(self)
             if self.grows and self._log is not None:
                 self._follow(log)
 

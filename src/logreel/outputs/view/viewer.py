@@ -18,6 +18,7 @@ from logreel.outputs.http.server import LOCAL, Endpoint, EndpointOptions
 from logreel.outputs.view.app import app_of
 from logreel.outputs.view.limits import LOGS
 from logreel.outputs.view.session import Session
+from logreel.outputs.view.start import prepare
 from logreel.registry.open import is_pattern, several_logs
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ class Viewer:
             decrypt=decrypt,
             leaves=not _is_local(endpoint.host),
             tell=tell,
+            prepare=prepare,
         )
         self._app = app_of(self._session, tell)
         policy = POLICY + (NOTEBOOK if in_notebook else NO_FRAME)

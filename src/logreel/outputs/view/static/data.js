@@ -11,6 +11,7 @@ export class Data {
     this.logs = logs;
     this.bins = 1600;
     this.kept = new Map();
+    this.known = new Map();
     this.flat = new WeakMap();
     this.overviews = new Map();
     bus.on("grown", ({ log }) => {
@@ -31,6 +32,11 @@ export class Data {
     return this.kept.get(key);
   }
 
+  /** Keep an answer that came with another one. */
+  take(log, name, answer) {
+    if (answer) this.kept.set(`${log} ${name}`, Promise.resolve(answer));
+  }
+
   /** Return the channels; the items of short arrays are fields of their own. */
   async channels(log) {
     const channels = await this.#once(log, "channels");
@@ -44,8 +50,11 @@ export class Data {
     return this.#once(log, "parameters");
   }
 
-  charts(log) {
-    return this.#once(log, "charts");
+  /** Return the charts; what they say of their fields is known before the channels are. */
+  async charts(log) {
+    const charts = await this.#once(log, "charts");
+    for (const { series } of charts.panels) for (const { topic, field, about } of series) if (about !== undefined) this.known.set(`${log} ${topic} ${field}`, about);
+    return charts;
   }
 
   /** Return the overview of a log; one that is not complete is asked for again until it is. */
@@ -71,6 +80,8 @@ export class Data {
 
   /** Return {topic, type, path, unit, text, enum} of a field, or null. */
   async field(log, topic, path) {
+    const known = this.known.get(`${log} ${topic} ${path}`);
+    if (known !== undefined) return known && { ...known, topic };
     const channel = (await this.channels(log)).find((one) => one.topic === topic);
     if (!channel) return null;
     const found = channel.fields.find((one) => one.path === path)

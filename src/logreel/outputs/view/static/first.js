@@ -15,6 +15,19 @@ export async function first(context, Tabs) {
     return { panels: [], side: [], first: 4 };
   });
   context.first = charts.first || 4;
+  context.standard = async () => {
+    plots.clear();
+    for (const { kind, settings } of await fitting(context, charts)) await plots.add(kind, settings, { choose: false, last: true });
+    if (!plots.frames.length) for (const one of await simple(context)) await plots.add("plot", one, { choose: false, last: true });
+    plots.choose(plots.frames[0] ?? null);
+  };
+  const given = state.get("panels");
+  if (Array.isArray(given)) for (const { kind, ...settings } of given) await plots.add(String(kind), settings, { choose: false, last: true });
+  else await context.standard();
+  plots.choose(plots.frames[0] ?? null);
+  plots.ready = true;
+  await plots.drawn();
+
   const side = (charts.side ?? []).filter((kind) => kind in SIDE);
   const upper = document.getElementById("upper");
   if (side.length) {
@@ -31,18 +44,6 @@ export async function first(context, Tabs) {
   context.lower = new Tabs(document.getElementById("lower"), [
     { kind: "message", title: "Message" }, { kind: "parameters", title: "Parameters" }, { kind: "problems", title: "Problems" },
   ], context, { name: "lower", chosen: state.get("lower"), label: "Message, parameters and problems" });
-
-  context.standard = async () => {
-    plots.clear();
-    for (const { kind, settings } of await fitting(context, charts)) await plots.add(kind, settings, { choose: false, last: true });
-    if (!plots.frames.length) for (const one of await simple(context)) await plots.add("plot", one, { choose: false, last: true });
-    plots.choose(plots.frames[0] ?? null);
-  };
-  const given = state.get("panels");
-  if (Array.isArray(given)) for (const { kind, ...settings } of given) await plots.add(String(kind), settings, { choose: false, last: true });
-  else await context.standard();
-  plots.choose(plots.frames[0] ?? null);
-  plots.ready = true;
   state.changed();
 }
 

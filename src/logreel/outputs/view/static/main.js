@@ -22,6 +22,8 @@ import { View } from "./view.js";
 import { find } from "./find.js";
 
 const root = document.documentElement;
+/** Fulfilled when uPlot is there, too, which runs while the server answers the first request. */
+const loaded = new Promise((done) => addEventListener("DOMContentLoaded", done, { once: true }));
 
 /** Say one sentence at the lower edge for some seconds. */
 function say(text) {
@@ -53,6 +55,7 @@ async function start() {
   let session;
   try {
     session = await opened(api);
+    await loaded;
   } catch (error) {
     return fail(error.status === 401 ? "This address does not hold the right token: open the one that `logreel view` printed." : error.message);
   }
@@ -62,6 +65,7 @@ async function start() {
   const bus = makeBus(), logs = session.logs, given = parse(location.hash);
   const state = new State(Object.keys(given).length ? given : sound(session.layout));
   const time = new Time(logs, bus), data = new Data(api, bus, logs);
+  data.take(logs[0].id, "charts", session.charts);
   time.align = state.get("align", "start");
   time.offsets = state.get("offsets", {});
   time.setClock(state.get("clock", "start"));
@@ -85,15 +89,16 @@ async function start() {
   context.plots = new Plots(document.getElementById("plots"), context);
   context.find = find(context);
   head(context);
-  const treeDrawn = tree(document.getElementById("tree"), context);
+  // What the plots of the first screen wait for is asked for before all else: the server reads a log for one request at a time.
+  const plotted = first(context, Tabs), treeDrawn = tree(document.getElementById("tree"), context, plotted);
   ruler(document.getElementById("ruler"), context);
   timeline(document.getElementById("timeline"), context);
   context.play = play(document.getElementById("play"), context);
   keys(context);
   bus.send("window", context.view.window);
   bus.send("cursor", context.view.cursor);
+  await plotted;
   for (const { id } of logs) data.overview(id).catch((error) => say(error.message));
-  await first(context, Tabs);
   await treeDrawn;
   markChanges(context);
   follow(context);

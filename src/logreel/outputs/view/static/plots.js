@@ -24,7 +24,7 @@ export class Plots {
     // Before the first panels are there, the address keeps those that it names.
     this.ready = false;
     context.state.from(() => (this.ready ? { panels: this.settings() } : {}));
-    new ResizeObserver(() => this.#heights()).observe(element);
+    new ResizeObserver(() => { this.room = element.clientHeight; this.#heights(); }).observe(element);
     // Panels are made when they come into sight: a log may deserve dozens of plots.
     this.sight = new IntersectionObserver((seen) => seen.forEach((one) => this.#seen(one)), { root: element, rootMargin: "120px" });
   }
@@ -68,6 +68,13 @@ export class Plots {
     if (choose) await frame.mount();
     this.context.state.changed();
     return frame;
+  }
+
+  /** Wait until the panels in sight are drawn, but not longer than `patience` ms. */
+  async drawn(patience = 4000) {
+    const end = performance.now() + patience;
+    const pending = ({ element, body }) => !("seen" in element.dataset) || (element.dataset.seen && !body.dataset.ready);
+    while (this.frames.some(pending) && performance.now() < end) await new Promise((done) => setTimeout(done, 10));
   }
 
   #seen({ target, isIntersecting }) {
@@ -157,7 +164,8 @@ export class Plots {
   #heights() {
     this.empty.hidden = this.frames.length > 0;
     // As many whole plots as fit well; those of the first screen at least.
-    const room = this.element.clientHeight, fit = Math.max(this.context.first ?? 4, Math.round(room / 240));
+    // Not asked of the page for each of many panels, which would lay them out as often.
+    const room = (this.room ||= this.element.clientHeight), fit = Math.max(this.context.first ?? 4, Math.round(room / 240));
     const height = Math.max(112, Math.floor(room / Math.max(1, Math.min(this.frames.length, fit))));
     for (const frame of this.frames) frame.element.style.flex = frame.height ? `0 0 ${frame.height}px` : `1 0 ${height}px`;
   }

@@ -76,10 +76,14 @@ export class State {
     this.sources.push(source);
   }
 
-  /** Write the address soon: browsers limit how often that is possible. */
+  /** Write the address soon, if it changes: browsers limit how often that is possible. */
   changed() {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => history.replaceState(null, "", `#${this.fragment()}`), 250);
+    this.timer = setTimeout(() => {
+      const fragment = `#${this.fragment()}`;
+      // Browsers ask for the icon of the page each time.
+      if (fragment !== location.hash) history.replaceState(null, "", fragment);
+    }, 250);
   }
 
   fragment() {

@@ -10,9 +10,10 @@ const SPARK = [54, 14];
  * Show the tree.
  * @param {HTMLElement} element
  * @param {Object} context
+ * @param {Promise<void>} turn fulfilled when it may ask for the channels
  * @returns {Promise<void>} fulfilled when the channels of all logs are drawn
  */
-export function tree(element, context) {
+export function tree(element, context, turn) {
   const { bus, data, logs, state } = context;
   const input = el("input", { type: "search", placeholder: "Find a field … ( / )", "aria-label": "Find a field", autocomplete: "off", spellcheck: "false" });
   const rows = el("div", { class: "rows", role: "tree", "aria-label": "Channels and fields" });
@@ -192,7 +193,8 @@ export function tree(element, context) {
   });
   for (const kind of ["overview", "theme"]) bus.on(kind, () => draw());
   bus.on("grown", () => load());
-  return load();
+  drawNow();
+  return turn.then(load);
 }
 
 /** Whether the rate of a channel fits the length of its log: stamps of other clocks give absurd ones. */

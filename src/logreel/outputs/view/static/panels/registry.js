@@ -40,20 +40,27 @@ export async function mount(kind, settings, context, element) {
   }
   // A panel that is scrolled away is told nothing until it is seen again.
   const tell = (name, ...values) => element.isConnected && !element.dataset.away && panel[name]?.(...values);
-  const size = new ResizeObserver(() => {
-    if (element.clientWidth && element.clientHeight) tell("resize", element.clientWidth, element.clientHeight);
-  });
+  let told = "";
+  const resize = () => {
+    const { clientWidth: width, clientHeight: height } = element, now = `${width} ${height}`;
+    if (!width || !height || element.dataset.away || now === told) return;
+    told = now;
+    tell("resize", width, height);
+  };
+  const size = new ResizeObserver(resize);
   size.observe(element);
   const offs = [
     bus.on("window", ({ from, to }) => tell("window", from, to)),
     bus.on("cursor", (axis) => tell("cursor", axis)),
   ];
-  panel.seen = () => {
-    const now = bus.last("window");
-    if (now) tell("window", now.from, now.to);
+  const now = () => {
+    const window = bus.last("window");
+    if (window) tell("window", window.from, window.to);
     tell("cursor", bus.last("cursor"));
   };
-  panel.seen();
+  // While a panel is away it may be made, and its size may change.
+  panel.seen = () => { now(); resize(); };
+  now();
   const dispose = panel.dispose?.bind(panel);
   panel.kind = kind;
   panel.dispose = () => {
