@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from operator import getitem
@@ -67,6 +67,10 @@ class Message(NamedTuple):
         fit it.
         """
         return self.channel.decode(self.data, self.offset)
+
+
+#: Make a Message of its four values, without a call of Python code as ``Message._make`` is.
+_message: Callable[[Iterable[Any]], Message] = partial(tuple.__new__, Message)
 
 
 class Channel:
@@ -756,8 +760,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
         self, channels: Mapping[int, Channel], selections: Iterator[SelectedMessages]
     ) -> Iterator[Message]:
         """Yield the messages of selections of the index; *channels*: by number."""
-        # Without a call of Python code for each message, as ``Message._make`` is.
-        return map(partial(tuple.__new__, Message), rows_of(self.index, channels, selections))
+        return map(_message, rows_of(self.index, channels, selections))
 
     def check_unchanged(self) -> None:
         """Raise FileChangedError if a file of the log was truncated or overwritten since it was opened.
