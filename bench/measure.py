@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -88,19 +89,24 @@ class Job:
         if self.command:
             return _run_command([word.replace("PATH", str(path)) for word in self.command])
         script = _PRELUDE.format(setup=self.setup, code=self.code, watched=self.memory)
-        try:
-            done = subprocess.run(
-                [sys.executable, "-c", script, str(path)],
-                capture_output=True,
-                text=True,
-                timeout=PATIENCE,
-                cwd="/",
-            )
-        except subprocess.TimeoutExpired:
-            return {"wall": PATIENCE, "cpu": PATIENCE}
-        if done.returncode:
-            raise RuntimeError(f"{self.name}: {done.stderr[-3000:]}")
-        figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+        command = [sys.executable, "-c", script, str(path)]
+        with subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd="/",
+            start_new_session=True,
+        ) as process:
+            try:
+                out, errors = process.communicate(timeout=PATIENCE)
+            except subprocess.TimeoutExpired:
+                # Servers and browsers that it started, too.
+                os.killpg(process.pid, signal.SIGKILL)
+                return {"wall": PATIENCE, "cpu": PATIENCE}
+        if process.returncode:
+            raise RuntimeError(f"{self.name}: {errors[-3000:]}")
+        figures: dict[str, float] = json.loads(out.splitlines()[-1])
         return figures
 
 

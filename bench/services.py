@@ -489,7 +489,18 @@ def _view(x: float) -> list[Group]:
 
     first = job("first picture", "first(path)", 3)
     beside = job("beside Rerun", "peers(path)", 1, ("playwright", "rerun"))
+    page = job("page", "page(path)", 3, ("playwright",))
     return [
+        *(
+            Group(
+                f"view-page-{size}",
+                f"Page of the viewer, ULog of {size} MB, index not cached",
+                lambda folder, size=size: logs.ulog(folder, size * x),
+                page,
+                part_of=Run.FULL,
+            )
+            for size in (2, 60, 300)
+        ),
         Group("view", "Viewer, ULog", lambda folder: logs.ulog(folder, 300 * x), first),
         Group(
             "view-pan",

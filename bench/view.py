@@ -1,9 +1,10 @@
 """The viewer on large logs: time to the first picture, panning and zooming, building pyramids, and memory.
 
+``page`` opens the page in chromium, without a cached index: seconds to the first plot after the command and after the
+browser began to load, and to the redrawn plots after a zoom, requests and bytes at page load, and CPU of the server.
 ``first`` starts ``logreel view`` on a log, and asks as the page does: session, channels, overview, charts, and series
 of the first charts. ``pan`` makes a log of many messages with some int16 fields, draws every field, and then asks for
 random windows of the first one. The viewer runs in a separate process; its memory is what is not mapped from files.
-``page`` opens the page in chromium, without a cached index.
 """
 
 from __future__ import annotations
@@ -82,6 +83,63 @@ class Server:
         self.process.wait()
 
 
+#: Notes when the first plot is drawn, and when any plot was drawn last, in ms after the page began to load.
+WATCH = """addEventListener("DOMContentLoaded", () => new MutationObserver((changes) => {
+    for (const { target } of changes) if (target.closest("#plots")) {
+        window.drawnFirst ??= performance.now();
+        window.drawnLast = performance.now();
+    }
+}).observe(document.body, { subtree: true, attributeFilter: ["data-points"] }));"""
+#: Whether all plots in sight are drawn.
+QUIET = """() => document.documentElement.dataset.ready && document.documentElement.dataset.pending === "0"
+    && !document.querySelector("#plots .busy") && window.drawnLast < performance.now() - 300"""
+
+
+def page(path: str) -> dict[str, float]:
+    """Return what a page takes in a browser that runs already, without a cached index; needs chromium, playwright."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--enable-unsafe-swiftshader"]
+        )
+        # The first page of a browser waits for much that is not ours.
+        browser.new_page().goto("about:blank")
+        server = Server(Path(path), Path("off"))
+        try:
+            return _in_page(browser.new_page(viewport={"width": 1440, "height": 900}), server)
+        finally:
+            browser.close()
+            server.close()
+
+
+def _in_page(page: Any, server: Server) -> dict[str, float]:
+    page.set_default_timeout(600_000)
+    requests: list[str] = []
+    page.add_init_script(WATCH)
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(server.address)
+    page.wait_for_function(QUIET)
+    origin, drawn_first, size = page.evaluate(
+        """() => [performance.timeOrigin, window.drawnFirst, performance.getEntriesByType("resource")
+            .reduce((sum, entry) => sum + entry.transferSize, 0)]"""
+    )
+    marks = {
+        "first plot after the command, s": (origin + drawn_first) / 1e3 - server.began,
+        "first plot after loading began, s": drawn_first / 1e3,
+        "requests": len(requests),
+        "page, kB": size / 1e3,
+        "CPU of the server, s": server.cpu(),
+    }
+    zooms = []
+    for _ in range(4):
+        asked = page.evaluate("performance.now()")
+        page.keyboard.press("+")
+        page.wait_for_function(f"() => window.drawnLast > {asked} && ({QUIET})()")
+        zooms.append((page.evaluate("window.drawnLast") - asked) / 1e3)
+    return {**marks, "first zoom, s": zooms[0], "next zooms, s": statistics.median(zooms[1:])}
+
+
 def first_picture(path: Path, cache: Path) -> dict[str, float]:
     """Return seconds from the command to each answer, one after the other."""
     server = Server(path, cache)
@@ -110,66 +168,6 @@ def first_picture(path: Path, cache: Path) -> dict[str, float]:
     finally:
         server.close()
     return marks
-
-
-#: Notes when the first plot is drawn, and when any plot was drawn last, in ms after the page began to load.
-WATCH = """addEventListener("DOMContentLoaded", () => new MutationObserver((changes) => {
-    for (const { target } of changes) if (target.closest("#plots")) {
-        window.drawnFirst ??= performance.now();
-        window.drawnLast = performance.now();
-    }
-}).observe(document.body, { subtree: true, attributeFilter: ["data-points"] }));"""
-#: Whether all plots in sight are drawn.
-QUIET = """() => document.documentElement.dataset.ready && document.documentElement.dataset.pending === "0"
-    && !document.querySelector("#plots .busy") && window.drawnLast < performance.now() - 300"""
-
-
-def in_page(browser: Any, path: Path) -> dict[str, float]:
-    """Return what a page takes in a browser that runs already; see ``page``."""
-    server = Server(path, Path("off"))
-    context = browser.new_context(viewport={"width": 1440, "height": 900})
-    try:
-        page, requests = context.new_page(), []
-        page.add_init_script(WATCH)
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(server.address)
-        page.wait_for_function(QUIET, timeout=120_000)
-        origin, drawn_first, size = page.evaluate(
-            """() => [performance.timeOrigin, window.drawnFirst, performance.getEntriesByType("resource")
-                .reduce((sum, entry) => sum + entry.transferSize, 0)]"""
-        )
-        marks = {
-            "first plot after the command, s": (origin + drawn_first) / 1e3 - server.began,
-            "first plot after loading began, s": drawn_first / 1e3,
-            "requests": len(requests),
-            "kB": size / 1e3,
-            "CPU of the server, s": server.cpu(),
-        }
-        zooms = []
-        for _ in range(4):
-            asked = page.evaluate("performance.now()")
-            page.keyboard.press("+")
-            page.wait_for_function(f"() => window.drawnLast > {asked} && ({QUIET})()", timeout=120_000)
-            zooms.append((page.evaluate("window.drawnLast") - asked) / 1e3)
-        return {**marks, "first zoom, s": zooms[0], "next zooms, s": statistics.median(zooms[1:])}
-    finally:
-        context.close()
-        server.close()
-
-
-def page(path: str) -> dict[str, float]:
-    """Return what the page takes in chromium with a log whose index is not cached; see ``in_page``."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=os.environ.get("LOGREEL_CHROMIUM") or shutil.which("chromium"),
-            args=["--no-sandbox", "--enable-unsafe-swiftshader"],
-        )
-        try:
-            return in_page(browser, Path(path))
-        finally:
-            browser.close()
 
 
 def first(path: str) -> dict[str, float]:

@@ -154,6 +154,10 @@ NO_LIMITS = {
     "schemas/protobuf/encoder.py:_LONGEST",
     "layout/nodes.py:MAX_NAMED",
     "layout/program.py:MAX_INLINE",
+    # What is kept for later; what is not is made again.
+    "layout/layout.py:MAX_PARTS",
+    "layout/layout.py:MAX_SHARED",
+    "layout/layout.py:MAX_SHARED_NODES",
     # Files of the user, or what is shown of a log.
     "schemas/catalogue.py:MAX_BYTES",
     "schemas/catalogue.py:MAX_FILES",

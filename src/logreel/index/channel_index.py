@@ -134,7 +134,7 @@ class FieldAt(Rule):
         """Read the field in the message that begins at *start*."""
         at = start + self.offset
         if self.width > 4 or self.mul >= 1 << 31 or not 0 <= at <= len(data) - self.width:
-            return super().value_at(data, start, entry)
+            return super(FieldAt, self).value_at(data, start, entry)  # noqa: UP008 - slots
         return int.from_bytes(data[at : at + self.width].tobytes(), "little") * self.mul + self.add
 
     def guarantees_size(self, index: IndexAccess, channel: int, size: int) -> bool:

@@ -113,7 +113,7 @@ class GrowingTable:
         if level > 1 or len(self._level) < JOINED or self._chunk[-1] != FILE:
             return False
         rows = slice(len(self._base) - JOINED, len(self._base))
-        if any(one != level for one in self._level[rows]) or any(one != FILE for one in self._chunk[rows]):
+        if any(n != level for n in self._level[rows]) or any(chunk != FILE for chunk in self._chunk[rows]):
             return False
         first, last = self._start[rows.start, 0], self._start[rows.stop - 1, -1]
         near = (

@@ -108,9 +108,9 @@ class _Expanded:
         for n, (queue, members) in enumerate(zip(given, split, strict=True)):
             if members is None:
                 self._add(n, -1, replace(queue, rank=queue.rank * step))
-            for one in members or ():
-                rank, shift = queue.rank * step + one.part, queue.shift + one.shift
-                self._add(n, one.part, Queue(one.index, one.channel, one.rows, shift, rank))
+            for member in members or ():
+                rank, shift = queue.rank * step + member.part, queue.shift + member.shift
+                self._add(n, member.part, Queue(member.index, member.channel, member.rows, shift, rank))
         self._owners = np.array(self._owner, np.int32)
 
     def _add(self, owner: int, part: int, queue: Queue) -> None:

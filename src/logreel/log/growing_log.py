@@ -17,6 +17,7 @@ from logreel.log.shown import ForPeople
 from logreel.log.times import Time, interval_so_far
 
 if TYPE_CHECKING:
+    from logreel.index.gather import Gathered, Want
     from logreel.io.growing_file import GrowingFile, GrowingStream
     from logreel.log.growth import Choice, FollowPosition, Growth, Rescan
     from logreel.log.read_ahead import ReadAhead
@@ -55,6 +56,15 @@ class GrowingLog(ForPeople):
         self._ahead = None
         if self._growth is not None:
             self._growth.close()
+
+    def gather(self, want: Want) -> Gathered:
+        """Return the columns of a whole channel, see ``ReadAhead``."""
+        log: Any = self
+        if (ahead := self._ahead) is None:
+            from logreel.log.read_ahead import ReadAhead
+
+            ahead = self._ahead = ReadAhead({ch.number: ch for ch in log.channels.values()})
+        return ahead.gather(log.index, want)
 
     @property
     def is_complete(self) -> bool:

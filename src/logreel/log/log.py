@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from operator import getitem
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.index.block_table import SelectedMessages
-    from logreel.index.gather import Gathered, Want
     from logreel.log.scan import Actor
 
 T = TypeVar("T")
@@ -68,6 +67,10 @@ class Message(NamedTuple):
         fit it.
         """
         return self.channel.decode(self.data, self.offset)
+
+
+#: Make a Message of its four values, without a call of Python code as ``Message._make`` is.
+_message: Callable[[Iterable[Any]], Message] = partial(tuple.__new__, Message)
 
 
 class Channel:
@@ -254,7 +257,7 @@ class Channel:
     def _message_at(self, row: int) -> Message | None:
         """Return one message; None if there is none, and where only ``_messages_at`` can tell."""
         values = message_at(self.log.index, self.number, self, row)
-        return None if values is None else tuple.__new__(Message, values)
+        return None if values is None else Message(*values)
 
     def _messages_at(self, rows: I64) -> list[Message]:
         """Return the messages with these row numbers, which ascend or descend."""
@@ -554,14 +557,6 @@ class Log(GrowingLog, Mapping[str, Channel]):
         """Add a Problem that was found while reading messages, unless it is there already."""
         self._noted.add(self.scan.problems, problem)
 
-    def gather(self, want: Want) -> Gathered:
-        """Return the columns of a whole channel, see ``ReadAhead``."""
-        if (ahead := self._ahead) is None:
-            from logreel.log.read_ahead import ReadAhead
-
-            ahead = self._ahead = ReadAhead({ch.number: ch for ch in self.channels.values()})
-        return ahead.gather(self.index, want)
-
     @cached_property
     def channels(self) -> Mapping[str, Channel]:
         """All channels by topic, in file order; reserved topics (text, parameters, …) begin with ``~``."""
@@ -767,8 +762,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
         self, channels: Mapping[int, Channel], selections: Iterator[SelectedMessages]
     ) -> Iterator[Message]:
         """Yield the messages of selections of the index; *channels*: by number."""
-        # Without a call of Python code for each message, as ``Message._make`` is.
-        return map(partial(tuple.__new__, Message), rows_of(self.index, channels, selections))
+        return map(_message, rows_of(self.index, channels, selections))
 
     def check_unchanged(self) -> None:
         """Raise FileChangedError if a file of the log was truncated or overwritten since it was opened.
