@@ -593,7 +593,7 @@ class IncrementalReader:
     """
 
     pos = 0
-    #: Whether nothing follows the bytes that there are.
+    #: Whether nothing follows the bytes that there are; ``finish`` sets it and reads the rest.
     _is_final = False
 
     def feed(self, source: Source) -> bool:
@@ -609,11 +609,6 @@ class IncrementalReader:
         except UndecidedError:
             return False
         return True
-
-    def _finish(self) -> None:
-        """Read the rest as the end of the file."""
-        self._is_final = True
-        self._read()
 
     def _extend(self, source: Source) -> None:
         """Take *source* for the file."""

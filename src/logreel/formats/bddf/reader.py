@@ -256,7 +256,8 @@ class Reader(IncrementalReader):
 
     def finish(self) -> Found:
         """Read the rest as the end of the file, and return everything that was found."""
-        self._finish()
+        self._is_final = True
+        self._read()
         table = self._builder.finish()
         self._add_final_problems()
         return self._found(table, self._problems)

@@ -175,7 +175,8 @@ class Reader(IncrementalReader):
     def finish(self) -> Found:
         """Read the rest as the end of the recording, and return everything that was found."""
         self._source.map_ahead()
-        self._finish()
+        self._is_final = True
+        self._read()
         blocks, ends = self._blocks.finish(KINDS)
         return self._found(blocks, ends, self._blocks.sizes, self._problems)
 

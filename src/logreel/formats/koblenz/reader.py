@@ -125,7 +125,8 @@ class Reader(IncrementalReader):
     def finish(self) -> Found:
         """Read the rest as the end of the file, and return everything that was found."""
         self._end = None
-        self._finish()
+        self._is_final = True
+        self._read()
         kinds = self._framing.kinds
         blocks, _ = self._blocks.finish(len(kinds))
         return Found(self._framing, kinds, blocks, self._end, self._problems)

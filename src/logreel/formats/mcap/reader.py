@@ -233,7 +233,8 @@ class Reader(IncrementalReader):
 
     def finish(self) -> FoundFile:
         """Read the rest as the end of the file, and return everything that was found."""
-        self._finish()
+        self._is_final = True
+        self._read()
         if not self.finished:
             self.file.note("unfinished", self._source.size, 0, False, UNFINISHED)
         return self.file

@@ -240,7 +240,8 @@ class Reader(IncrementalReader):
 
     def finish(self) -> None:
         """Read the rest as the end of the file."""
-        self._finish()
+        self._is_final = True
+        self._read()
 
     def _read(self) -> None:
         end = self._source.size

@@ -372,7 +372,8 @@ class Reader(IncrementalReader):
     def finish(self) -> Found:
         """Read the rest as the end of the file, and return everything that was found."""
         self.source.map_ahead()
-        self._finish()
+        self._is_final = True
+        self._read()
         self._framing.report_odd()
         blocks, notes = self._blocks.finish(len(self.topics))
         return self._found(blocks, self._framing.report_undeclared(notes), self._framing.problems)
