@@ -112,7 +112,8 @@ def test_no_verb_ends_as_an_internal_error(logs: Path, name: str, libraries: tup
                 command,
                 err,
             )
-        else:
+        elif libraries[0] in LIBRARIES_OF_COLUMNS:
+            # Without a library of the core, some answers are parts of what they are with it.
             assert (code, steady(out)) == (whole[command][0], steady(whole[command][1])), command
 
 
