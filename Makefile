@@ -45,7 +45,7 @@ FLEET := .venv-fleet
 LOGREEL_FLEET ?= 400
 test-fleet: ## 400 logs on all engines: installs Ray, Daft and Dask into an environment of its own; LOGREEL_FLEET=N sets the number
 	$(PYTHON) -m venv $(FLEET)
-	$(FLEET)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[sql,polars,ray,daft]' 'dask[dataframe]' mcap $(if $(shell command -v java),pyspark) pytest hypothesis
+	$(FLEET)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[view,fleet,polars,ray,daft]' 'dask[dataframe]' mcap $(if $(shell command -v java),pyspark) pytest hypothesis
 	LOGREEL_FLEET=$(LOGREEL_FLEET) $(FLEET)/bin/python -m pytest tests/fleet
 
 # lerobot needs torch, so it gets an environment of its own. Of what it requires, only what its datasets import is
@@ -54,7 +54,7 @@ TRAIN := .venv-train
 LOGREEL_TORCH ?= torch
 test-train: ## load what we write with lerobot itself: installs lerobot and torch into an environment of its own
 	$(PYTHON) -m venv $(TRAIN)
-	$(TRAIN)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[train,sql]' pytest hypothesis pillow \
+	$(TRAIN)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[view,train]' pytest hypothesis pillow \
 	    '$(LOGREEL_TORCH)' 'datasets>=4,<5' 'huggingface-hub>=0.34.2,<0.36' 'av>=15,<16' 'jsonlines>=4,<5' \
 	    'accelerate<2' 'einops' 'draccus==0.10.0' 'gymnasium' 'termcolor' 'deepdiff' 'packaging<26' 'setuptools<81' \
 	    'opencv-python-headless<4.13'
@@ -90,7 +90,7 @@ fuzz-coverage: ## fuzz all readers and parsers guided by coverage (atheris); LOG
 	@$(FUZZ)/bin/python -m pip install --quiet --disable-pip-version-check --only-binary atheris 'atheris>=3.0' || \
 	    { echo "make fuzz-coverage: there is no atheris for `$(PYTHON) --version` on this machine; with another Python:" \
 	    "make fuzz-coverage PYTHON=python3.11. 'make fuzz' needs no atheris" >&2; exit 1; }
-	$(FUZZ)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[sql]'
+	$(FUZZ)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[view,sql]'
 	$(FUZZ)/bin/python fuzz/run.py $(LOGREEL_FUZZ_SECONDS)
 
 soak: $(VENV)/.test ## kill recorders and appenders at random moments; LOGREEL_SOAK=N times for each format
@@ -139,7 +139,7 @@ $(VENV)/.venv:
 
 $(VENV)/.run: $(VENV)/.venv $(BUILD_INPUTS)
 	@$(DROP_KERNELS)
-	@$(BIN)/python tools/set_up.py .
+	@$(BIN)/python tools/set_up.py ".[arrow,view]"
 	@touch $@
 
 # The test install contains the plain one, so its stamp serves both.

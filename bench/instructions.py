@@ -38,14 +38,17 @@ import numpy as np
 import logreel, pyarrow, logs
 from logreel.lenses import velodyne
 from pathlib import Path
+from support.formats import sample_log
 shim, folder = ctypes.CDLL(sys.argv[1]), Path(sys.argv[2])
 bag = logs.bag(folder, "drive", "none", 0.5)
 sources = {
     "ulog": logs.ulog(folder, 0.2), "rosbag": bag, "rosbag-lz4": logs.bag(folder, "mixed", "lz4", 0.5),
     "mcap": logs.mcap(folder, bag, "zstd", True), "mcap-exchange": logs.mcap(folder, bag, "lz4"),
     "bddf": logs.bddf_blocks(folder, 5000, 8),
-    "carla": logs.carla(folder, 0.5), "koblenz": logs.koblenz_poses(folder, 5500),
+    "carla": folder / "town.rec", "koblenz": logs.koblenz_poses(folder, 5500),
 }
+# Not logs.carla, which takes a real recording where there is one.
+sources["carla"].write_bytes(sample_log("carla"))
 tasks = {}
 for name, path in sources.items():
     opened = logreel.open(path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -88,19 +89,24 @@ class Job:
         if self.command:
             return _run_command([word.replace("PATH", str(path)) for word in self.command])
         script = _PRELUDE.format(setup=self.setup, code=self.code, watched=self.memory)
-        try:
-            done = subprocess.run(
-                [sys.executable, "-c", script, str(path)],
-                capture_output=True,
-                text=True,
-                timeout=PATIENCE,
-                cwd="/",
-            )
-        except subprocess.TimeoutExpired:
-            return {"wall": PATIENCE, "cpu": PATIENCE}
-        if done.returncode:
-            raise RuntimeError(f"{self.name}: {done.stderr[-3000:]}")
-        figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+        command = [sys.executable, "-c", script, str(path)]
+        with subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd="/",
+            start_new_session=True,
+        ) as process:
+            try:
+                out, errors = process.communicate(timeout=PATIENCE)
+            except subprocess.TimeoutExpired:
+                # Servers and browsers that it started, too.
+                os.killpg(process.pid, signal.SIGKILL)
+                return {"wall": PATIENCE, "cpu": PATIENCE}
+        if process.returncode:
+            raise RuntimeError(f"{self.name}: {errors[-3000:]}")
+        figures: dict[str, float] = json.loads(out.splitlines()[-1])
         return figures
 
 
@@ -195,8 +201,13 @@ class Taken:
     def round(self, folder: Path, run: Run) -> None:
         """Run every job once."""
         if self.path is None:
-            self.path = self.group.log(folder)
-            self.size = self.path.stat().st_size if self.path.suffix != ".so" else 0
+            try:
+                self.path = self.group.log(folder)
+            except Exception as e:  # one log that cannot be made must not end the whole run
+                self.failures = {job.name: f"its log cannot be made: {e!r}" for job in self.group.jobs}
+                self.missing |= self.failures
+                self.path = folder
+            self.size = self.path.stat().st_size if self.path.suffix not in ("", ".so") else 0
         for job in self.group.jobs:
             if self.rounds >= job.rounds or job.part_of > run or job.name in self.missing:
                 continue
@@ -208,7 +219,8 @@ class Taken:
             try:
                 figures = job.run(self.path)
             except (RuntimeError, ValueError, OSError) as e:
-                self.missing[job.name] = self.failures[job.name] = f"it failed: {e}"
+                self.failures[job.name] = f"it failed: {e}"
+                self.missing[job.name] = f"it failed: {(str(e).splitlines() or [''])[-1]}"
                 continue
             self.cost[job.name] = time.perf_counter() - begin
             for measure, value in figures.items():

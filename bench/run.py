@@ -91,7 +91,7 @@ def table(found: dict[str, Any]) -> str:
             if "memory" in own:
                 lines.append(f"      memory besides mapped files {own.pop('memory') / 1e6:.1f} MB")
             lines += [f"      {key}: {value:,.6g}" for key, value in own.items()]
-        lines += [f"  {job}: left out, {why.splitlines()[-1]}" for job, why in group["left out"].items()]
+        lines += [f"  {job}: left out, {why}" for job, why in group["left out"].items()]
         lines += [f"  {bound['says']}{'' if bound['holds'] else '  BROKEN'}" for bound in group["bounds"]]
     return "\n".join(lines)
 
@@ -186,11 +186,10 @@ def main() -> int:
         sentences += compare(content["groups"], json.loads(args.compare.read_text())["groups"])
     if args.json:
         save(args.json, content)
-    if scale >= 1:
-        broken = [
-            bound for group in content["groups"].values() for bound in group["bounds"] if not bound["holds"]
+    for group in content["groups"].values():
+        sentences += [
+            f"a bound does not hold: {bound['says']}" for bound in group["bounds"] if not bound["holds"]
         ]
-        sentences += [f"a bound does not hold: {bound['says']}" for bound in broken]
     for sentence in sentences:
         print(sentence, file=sys.stderr)
     return int(bool(sentences))

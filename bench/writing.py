@@ -67,10 +67,10 @@ import logreel, logreel.layout.encode, logreel.layout.encode_message, pyarrow
 log = logreel.open(path); n = log.message_count; del log
 name, topic, schema, size = out + "/out{suffix}", {topic!r}, {schema}, {8 * width}
 times = 10**18 + np.arange(n) * 1_000_000
-values = np.arange(float({width} * n)).reshape(n, {width})
-if {suffix == ".ulg"}: values[:, 0].view(np.int64)[:] = times // 1000
-data, stamps, payloads = values.view(np.uint8).ravel(), times.tolist(), [row.tobytes() for row in values]
-numbers = values[:, -{len(names)}:]
+block = np.arange(float({width} * n)).reshape(n, {width})
+if {suffix == ".ulg"}: block[:, 0].view(np.int64)[:] = times // 1000
+data, stamps, payloads = block.view(np.uint8).ravel(), times.tolist(), [row.tobytes() for row in block]
+numbers = block[:, -{len(names)}:]
 table = pyarrow.table({{"time": times, **{{k: numbers[:, i].copy() for i, k in enumerate({names!r})}}}})
 with logreel.create(out + "/warm{suffix}") as w: w.write_table(w.add_channel(topic, schema), table[:9])
 """
@@ -84,6 +84,8 @@ with logreel.create(out + "/warm{suffix}") as w: w.write_table(w.add_channel(top
         Job("write, a dict of fields each", FIELDS, rows, rounds=2, part_of=Run.FULL),
     ]
     bounds: list[Bound] = []
+    if suffix == ".bddf":
+        jobs.pop()
     if suffix in _WRITE_PEERS:
         peer = _WRITE_PEERS[suffix]
         jobs.append(Job(peer.name, peer.code, setup + peer.setup, rounds=1, needs=peer.needs))

@@ -39,7 +39,7 @@ FLOORS = {
 }
 #: Modules that only hand names on to authors of other packages: nothing inside imports them.
 FACES = {"plugin"}
-EVERYWHERE = {"errors", "limits", "_version"}
+EVERYWHERE = {"dataclass", "errors", "limits", "_version"}
 #: What ``logreel/__init__.py`` may load at first touch, besides what is visible everywhere.
 PUBLIC = {"layout", "index", "log", "registry", "meaning", "write", "ops", "outputs", "fleet"}
 MAX_LINES = 800

@@ -169,6 +169,19 @@ def test_a_job_that_fails_is_left_out_with_its_reason(bench, tmp_path):
     assert one.missing["absent"] == "needs no_such_module"
 
 
+def test_a_log_that_cannot_be_made_fails_the_jobs_of_its_group_only(bench, tmp_path):
+    measure = bench("measure")
+
+    def log(folder):
+        raise LookupError("no such flight")
+
+    one = measure.Taken(measure.Group("g", "A group", log, (measure.Job("open", "pass"),)))
+    one.round(tmp_path, measure.Run.FULL)
+    assert "no such flight" in one.failures["open"]
+    assert one.as_dict()["jobs"] == {}
+    assert one.next_round() == 0
+
+
 def test_pages_and_chart_are_generated_from_the_results(bench):
     """`python bench/figures.py` fills them after a run."""
     assert [str(path.relative_to(ROOT)) for path in bench("figures").stale()] == []

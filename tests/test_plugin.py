@@ -87,6 +87,7 @@ def test_importing_the_plugin_module_loads_only_errors(spawn: Spawn) -> None:
     assert spawn("-c", code).stdout.split() == [
         b"logreel",
         b"logreel._version",
+        b"logreel.dataclass",
         b"logreel.errors",
         b"logreel.plugin",
     ]

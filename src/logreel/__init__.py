@@ -8,14 +8,23 @@ Importing logreel imports the standard library only; everything else is loaded a
 names from ``__init__.pyi``.
 """
 
-import importlib
-from typing import Any
+from __future__ import annotations
 
-from logreel import errors as _errors
+import importlib
+
 from logreel._version import __version__ as __version__
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_ERRORS = (
+    "DamagedError DefinitionError FileChangedError Finding IncompleteOutputError LogError MissingDependencyError "
+    "NotFoundError Problem TopicError UnknownFormatError UnreachableError UnsupportedError UsageError"
+)
 #: Public names by module, loaded at first use; ``name=other``: under another name than there, ``name=``: the module.
 _MODULES = {
+    "logreel.errors": _ERRORS,
     "logreel.fleet": "fleet=",
     "logreel.index.message_index": "MessageIndex",
     "logreel.layout.layout": "Layout",
@@ -64,13 +73,8 @@ _LAZY = {
     for module, names in _MODULES.items()
     for name, renamed, inner in (item.partition("=") for item in names.split())
 }
-_ERRORS = (
-    "DamagedError DefinitionError FileChangedError Finding IncompleteOutputError LogError MissingDependencyError "
-    "NotFoundError Problem TopicError UnknownFormatError UnreachableError UnsupportedError UsageError"
-)
-globals().update({name: getattr(_errors, name) for name in _ERRORS.split()})
 
-__all__: list[str] = sorted([*_LAZY, *_ERRORS.split(), "__version__"])
+__all__: list[str] = sorted([*_LAZY, "__version__"])
 
 
 def __getattr__(name: str) -> Any:

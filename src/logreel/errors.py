@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from errno import EIO
 from typing import Any, Literal
+
+from logreel.dataclass import asdict, dataclass
 
 #: Severities of a Finding, worst first.
 SEVERITIES = ("error", "warn", "note")

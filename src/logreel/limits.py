@@ -10,12 +10,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any, NamedTuple
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import UsageError
 
 #: Environment variable with other limits than the defaults, for the command line: ``name=number,name=number``.
@@ -87,10 +85,10 @@ class Limits:
     )
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
+        for name in _names():
+            value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise UsageError(f"limit {one.name}: {value!r:.60} is not a positive integer")
+                raise UsageError(f"limit {name}: {value!r:.60} is not a positive integer")
 
     def unpacked(self, stated: int, packed: int) -> int:
         """Return the most bytes that a chunk of *packed* bytes is unpacked to if it states *stated* bytes."""
@@ -101,6 +99,10 @@ class Limits:
         allowed = max(self.small_chunk_bytes, self.chunk_ratio * packed)
         name = "chunk_bytes" if allowed > self.chunk_bytes else "chunk_ratio"
         return f"it unpacks to more than {min(allowed, self.chunk_bytes)} bytes, {beyond(name)}"
+
+
+def _names() -> tuple[str, ...]:
+    return Limits.__match_args__
 
 
 def beyond(name: str) -> str:
@@ -115,7 +117,7 @@ def default_limits() -> Limits:
 
 @lru_cache(maxsize=8)
 def _parsed(text: str) -> Limits:
-    known = {one.name for one in fields(Limits)}
+    known = _names()
     given: dict[str, Any] = {}
     for part in filter(None, (one.strip() for one in text.split(","))):
         name, _, value = part.partition("=")
@@ -125,7 +127,7 @@ def _parsed(text: str) -> Limits:
                 f"{VARIABLE}: {part!r:.80}; expected NAME=NUMBER, NAME one of {', '.join(sorted(known))}"
             )
         given[name.strip()] = int(number[1]) << _UNITS[number[2].lower()]
-    return replace(Limits(), **given)
+    return Limits(**given)
 
 
 class FixedLimit(NamedTuple):
@@ -153,6 +155,9 @@ def fixed_limits() -> Iterator[FixedLimit]:
 
     A room is a package of logreel; it lists its bounds by a function ``fixed_limits``.
     """
+    from importlib import import_module
+    from pkgutil import iter_modules
+
     package = import_module(__name__.partition(".")[0])
     for room in sorted(module.name for module in iter_modules(package.__path__) if module.ispkg):
         limits = getattr(import_module(f"{package.__name__}.{room}"), "fixed_limits", None)

@@ -88,10 +88,10 @@ def test_logreel_traceback_shows_the_traceback(logs: Path, monkeypatch: pytest.M
         main(["cat", str(logs / "nothing")])
 
 
-@pytest.mark.parametrize("where", ["formats.draw.table", "run.run"])
+@pytest.mark.parametrize("where", ["formats.draw.table", "run"])
 def test_ctrl_c_gives_exit_code_130(where: str) -> None:
     # Whoever runs the tests in the background has the signal ignored.
-    code = "import signal, time, logreel.cli.formats, logreel.cli.run, logreel.cli as c\n"
+    code = "import signal, time, logreel.cli.formats, logreel.cli as c\n"
     code += f"signal.signal(signal.SIGINT, signal.default_int_handler)\nc.{where} = "
     # Short sleeps: a signal that comes just before a long one would wait for its end.
     code += "lambda *a: (print('up', flush=True), [time.sleep(0.05) for _ in range(900)])\n"
@@ -224,21 +224,38 @@ def test_small_commands_do_not_import_large_libraries(spawn: Spawn, logs: Path) 
     assert not text & {"pyarrow", "rich"}
 
 
-def own_modules(spawn: Spawn, *args: str) -> set[str]:
-    """Modules of logreel that a command loads."""
-    script = (
-        f"import sys\nfrom logreel.cli import main\nmain({list(args)!r})\n"
-        "sys.stderr.write('\\n'.join(m for m in sys.modules if m.partition('.')[0] == 'logreel'))"
+def cost(spawn: Spawn, *args: str) -> tuple[int, int, int]:
+    """Return what a command loads: modules of logreel, all that NumPy does not load, and kB of source of logreel."""
+    code = (
+        "import os, sys\nfrom logreel.cli import main\nmain(sys.argv[1:])\n"
+        "loaded = {n: getattr(m, '__file__', None) or '' for n, m in [*sys.modules.items()]}\n"
+        "own = {n: f for n, f in loaded.items() if n.partition('.')[0] == 'logreel'}\n"
+        "size = sum(os.path.getsize(f) for f in own.values() if f.endswith('.py'))\n"
+        "import numpy.linalg, numpy.lib\n"
+        "others = [n for n in loaded if n.partition('.')[0] not in ('numpy', 'logreel')]\n"
+        "sys.stderr.write(f'{len(own)} {len(others)} {size // 1000}')"
     )
-    return set(spawn("-c", script, check=True).stderr.decode().split())
+    own, others, size = spawn("-c", code, *args, check=True).stderr.split()[-3:]
+    return int(own), int(others), int(size)
 
 
-def test_small_commands_load_few_modules(spawn: Spawn, logs: Path) -> None:
-    path = str(logs / "flight.ulg")
-    assert len(own_modules(spawn, "info", path)) <= 50
-    assert len(own_modules(spawn, "info", "--help")) <= 15
-    assert len(own_modules(spawn, "--help")) <= 55
-    assert len(own_modules(spawn, "cat", "-n", "3", path)) <= 80
+@pytest.mark.parametrize(
+    ("args", "own", "others", "size"),
+    [
+        ("--help", 5, 70, 26),
+        ("info --help", 5, 70, 26),
+        ("info flight.ulg", 50, 150, 620),
+        ("cat -n 3 flight.ulg", 80, 178, 940),
+        ("params flight.ulg", 62, 158, 720),
+        ("text flight.ulg", 66, 164, 770),
+    ],
+)
+def test_small_commands_load_little(
+    spawn: Spawn, logs: Path, monkeypatch: pytest.MonkeyPatch, args: str, own: int, others: int, size: int
+) -> None:
+    monkeypatch.chdir(logs)
+    loaded = cost(spawn, *args.split())
+    assert all(n <= most for n, most in zip(loaded, (own, others, size), strict=True)), loaded
 
 
 def test_small_commands_take_little_cpu_time(logs: Path) -> None:

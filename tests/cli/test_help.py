@@ -18,7 +18,7 @@ from logreel.cli.help import verb
 from logreel.registry.commands import Example
 from support.builders.ulog_camera import PICTURE, camera_log, shots
 from support.builders.ulog_gps import gps_log, pieces
-from support.harness.cli_runner import Run
+from support.harness.cli_runner import Run, Spawn
 from support.harness.faults import Inline
 from support.samples.bddf.builder import walk as bddf_walk
 from support.samples.carla.builder import eventful
@@ -213,3 +213,89 @@ def test_the_general_help_loads_no_commands_of_formats(spawn: Any) -> None:
     done = spawn("-c", script)
     assert done.returncode == 0
     assert b"carla" in done.stdout
+
+
+def test_the_pages_of_help_are_current(spawn: Spawn) -> None:
+    done = spawn(Path(__file__).parents[2] / "tools/lay_out_help.py", "--check")
+    assert done.stderr == b""
+
+
+#: Runs a command line on a terminal of its own, whose columns come first; prints what it shows.
+ON_TERMINAL = """
+import fcntl, os, pty, struct, sys, termios
+columns, *command = sys.argv[1:]
+process, terminal = pty.fork()
+if not process:
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 30, int(columns), 0, 0))
+    os.execv(sys.executable, [sys.executable, *command])
+try:
+    while data := os.read(terminal, 65536):
+        sys.stdout.buffer.write(data)
+except OSError:
+    pass
+"""
+SLOW = "import sys, logreel.cli as c; c.help_page = lambda args: None; c.main(sys.argv[1:])"
+FAST = "import sys, logreel.cli as c; c.main(sys.argv[1:]); assert 'click' not in sys.modules"
+
+
+@pytest.mark.parametrize("words", ["--help", "", "info -h", "fleet ingest --help", "carla blocked --help"])
+@pytest.mark.parametrize("width", [80, 110, 170])
+def test_pages_are_what_would_be_laid_out(
+    spawn: Spawn, monkeypatch: pytest.MonkeyPatch, words: str, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert spawn("-c", FAST, *words.split(), check=True).stdout == spawn("-c", SLOW, *words.split()).stdout
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_pages_have_the_colours_of_a_terminal(
+    spawn: Spawn, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    shown = [
+        spawn("-c", ON_TERMINAL, str(width), "-c", code, "cat", "--help").stdout for code in (FAST, SLOW)
+    ]
+    assert shown[0] == shown[1]
+    assert b"\x1b[1;36m--topic" in shown[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "variables"),
+    [
+        ("info --help", {"COLUMNS": "95"}),
+        ("info --help", {"COLUMNS": "60"}),
+        ("info --help", {"FORCE_COLOR": "1"}),
+        ("info --help", {"PYTHONIOENCODING": "latin-1"}),
+        ("info flight.ulg --help", {}),
+        ("fleet.ingest --help", {}),
+        ("../help/logreel --help", {}),
+        ("bogus --help", {}),
+    ],
+)
+def test_other_help_is_laid_out_when_it_is_asked_for(
+    spawn: Spawn, monkeypatch: pytest.MonkeyPatch, words: str, variables: dict[str, str]
+) -> None:
+    for name, value in ({"COLUMNS": "80"} | variables).items():
+        monkeypatch.setenv(name, value)
+    shown = [spawn("-c", code, *words.split()) for code in (FAST, SLOW)]
+    assert shown[0].stdout == shown[1].stdout
+    assert b"AssertionError" in shown[0].stderr
+
+
+def test_commands_of_other_packages_are_in_the_help(
+    spawn: Spawn, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    info = tmp_path / "other-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[logreel.commands]\nulog.more = other:COMMAND\n")
+    add = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); "
+    monkeypatch.setenv("COLUMNS", "80")
+    done = spawn("-c", add + FAST, "ulog", "--help")
+    assert b"plug-in 'ulog.more' is left out" in done.stderr
+    assert spawn("-c", add + FAST, "carla", "blocked", "--help").stdout
+    # The page of all verbs shows the formats with commands, which are the same.
+    assert b"AssertionError" not in spawn("-c", add + FAST, "--help").stderr
+    (info / "entry_points.txt").write_text("[logreel.formats]\nother = other:FORMAT\n")
+    assert b"AssertionError" in spawn("-c", add + FAST, "--help").stderr

@@ -19,8 +19,10 @@ import killing
 from killing import Replay, Simple, content_of, killed
 
 import logreel
-from logreel.cli import read  # noqa: F401 - loaded before there are forks
-from logreel.cli.run import run
+from logreel.cli import (
+    read,  # noqa: F401 - loaded before there are forks
+    run,
+)
 from logreel.outputs.tables.ndjson import Decoder, line
 from logreel.registry import open_growing  # noqa: F401
 from support.formats import builtin_formats

@@ -154,6 +154,10 @@ NO_LIMITS = {
     "schemas/protobuf/encoder.py:_LONGEST",
     "layout/nodes.py:MAX_NAMED",
     "layout/program.py:MAX_INLINE",
+    # What is kept for later; what is not is made again.
+    "layout/layout.py:MAX_PARTS",
+    "layout/layout.py:MAX_SHARED",
+    "layout/layout.py:MAX_SHARED_NODES",
     # Files of the user, or what is shown of a log.
     "schemas/catalogue.py:MAX_BYTES",
     "schemas/catalogue.py:MAX_FILES",
@@ -442,7 +446,7 @@ def test_follow_waits_for_an_unfinished_record_up_to_its_limit(
     }
     name, build = SAMPLES.get(sample) or others[sample]
     module = importlib.import_module(f"logreel.formats.{name}.reader")
-    limit = next(one.partition(":")[2] for one in places() if one.startswith(f"{module.__name__}:"))
+    limit = next(name for name in ("PENDING", "LONGEST") if f"{module.__name__}:{name}" in places())
     data = build()
 
     def waiting() -> set[int]:

@@ -123,3 +123,31 @@ def test_side_columns_become_header_fields() -> None:
     assert column is not None
     assert column.tolist() == EXPECTED["stored"].tolist()
     assert index.side_column(0, "c") is None
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        *(rule for rule in RULES.values() if not isinstance(rule, FunctionValues)),
+        HeaderField(-4, 2, 1000, 7),
+        FieldAt(0, 4, 1 << 31),
+        FieldAt(0, 8, 1000),
+    ],
+    ids=[*(name for name in RULES if name != "function"), "field of a header", "large", "long"],
+)
+def test_the_number_of_one_message_is_that_of_several(rule: Rule) -> None:
+    for entry, start in ((0, 0), (3, 48), (N - 1, 16 * N - 16)):
+        several = rule.values_at(DATA, np.array([start], np.int64), lambda stored, k=entry: stored[k : k + 1])
+        assert rule.value_at(DATA, start, entry) == int(several[0])
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_message_that_is_not_there_has_no_place(chunked: bool) -> None:
+    index = index_of(ChannelRules(ConstantValues(3), StoredValues(np.arange(N, dtype=np.uint32))), chunked)
+    for _ in range(2):
+        places = [index.message_at(0, row) for row in range(N + 2)]
+        assert places[N:] == [None, None]
+        assert [place[3] for place in places[:N] if place] == list(range(N))
+    # Another index of the same table has other times.
+    moved = index.with_times({0: np.arange(N, dtype=np.int64)})
+    assert [place[0] for row in range(N) if (place := moved.message_at(0, row))] == list(range(N))

@@ -266,3 +266,20 @@ def test_several_files_with_changes_are_what_their_log_is_with_them(
             else:
                 assert plain(one) == plain(two)
     assert not list(tmp_path.glob(".logreel-*"))
+
+
+@pytest.mark.parametrize("suffix", [".ulg", ".rec"])
+def test_a_log_between_hides_no_source(tmp_path: Path, suffix: str) -> None:
+    source = tmp_path / f"source{suffix}"
+    source.write_bytes(SAMPLES[suffix]())
+    with logreel.open(source) as log:
+        logreel.split(log, tmp_path / "parts", every=(log.duration or 0) // 2 + 1)
+    files = sorted((tmp_path / "parts").iterdir())
+    before = [file.read_bytes() for file in files]
+    with logreel.open(files) as log:
+        for out in (files[1], tmp_path / "parts" / "link.ndjson"):
+            if out not in files:
+                out.symlink_to(files[1])
+            with pytest.raises(logreel.UsageError):
+                logreel.convert(log, out, edit={"shift": "1s"}, force=True)
+    assert [file.read_bytes() for file in files] == before

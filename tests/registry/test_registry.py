@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import metadata
@@ -211,3 +212,30 @@ def test_only_the_format_of_a_file_is_imported(tmp_path: Path, spawn: Spawn) -> 
     )
     done = spawn(script, str(tmp_path / "a.ulg"))
     assert done.returncode == 0, done.stderr.decode()
+
+
+def test_entry_points_are_seen_without_asking_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from logreel.registry import entry_points_seen
+
+    for name, text in (
+        ("a-1.dist-info", "[console_scripts]\na = a:main\n[logreel.formats]\nthermo = a:FORMAT\n"),
+        ("b.egg-info", "[ logreel.commands ]\n# a comment\ncarla.x=b:X\n"),
+        ("c.egg/EGG-INFO", "[logreel.formats]\nother = c:FORMAT [extra]\n"),
+        ("d-1.dist-info", "[other.logreel]\nx = y:z\n"),
+        ("e-1.dist-info", None),
+    ):
+        (tmp_path / name).mkdir(parents=True)
+        if text is not None:
+            (tmp_path / name / "entry_points.txt").write_text(text)
+    monkeypatch.setattr("sys.path", [str(tmp_path), str(tmp_path / "none")])
+    # It is loaded by pytest.
+    assert entry_points_seen() is None
+    for name in [name for name in sys.modules if name.startswith("importlib.metadata")]:
+        monkeypatch.delitem(sys.modules, name)
+    # So do finders of pytest.
+    monkeypatch.setattr("sys.meta_path", [])
+    assert entry_points_seen() == {"logreel.formats": {"thermo", "other"}, "logreel.commands": {"carla.x"}}
+    (tmp_path / "none").write_text("an archive")
+    assert entry_points_seen() is None

@@ -6,6 +6,8 @@ its subject.
 
 from __future__ import annotations
 
+from functools import cache
+
 from logreel.registry.format import Format
 from logreel.registry.registry import FORMATS
 from support.samples.bddf.builder import walk as bddf_walk
@@ -30,6 +32,7 @@ def builtin_formats() -> dict[str, Format]:
     return FORMATS.own()
 
 
+@cache
 def sample_log(name: str) -> bytes:
     """Return a realistic log of a built-in format."""
     return _SAMPLES[name]()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 
-import rich_click as click
+import click
 
 from logreel._version import __version__
 from logreel.cli.help import VERBS, GroupWithExamples
@@ -93,18 +93,9 @@ class Verbs(GroupWithExamples):
         return command
 
 
-#: Not the decorator rich_config, which would load rich for every verb.
-HELP = {
-    "command_groups": {"logreel": [{"name": name, "commands": list(verbs)} for name, verbs in VERBS.items()]},
-    "max_width": 110,
-    "text_paragraph_linebreaks": "\n\n",
-    "commands_panel_title": "For one format",
-}
-
-
 @click.group(
     cls=Verbs,
-    context_settings={"help_option_names": ["-h", "--help"], "rich_help_config": HELP},
+    context_settings={"help_option_names": ["-h", "--help"]},
     examples={
         "logreel info flight.ulg": "what is in a log",
         "logreel cat --help": "the options of a verb, with examples",

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import rich_click as click
+import click
 
 from logreel.cli import draw, inputs, options
 from logreel.cli.help import verb

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-import rich_click as click
+import click
 
 from logreel.cli.help import verb
 
@@ -90,6 +90,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./:=@%+,-]")
         "logreel completion bash >> ~/.bashrc": "complete verbs, options and topics in new shells",
         "logreel completion fish | source": "the same in this shell, for fish",
     },
+    numpy=False,
 )
 @click.argument("shell", metavar="[bash|zsh|fish]", type=click.Choice([*SCRIPTS]), required=False)
 def completion(shell: str | None) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-import rich_click as click
+import click
 
 from logreel.cli import draw, inputs, options
 from logreel.cli.help import verb

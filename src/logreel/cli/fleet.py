@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import rich_click as click
+import click
 
 from logreel.cli import draw, options
 from logreel.cli.help import GroupWithExamples, WithExamples, verb

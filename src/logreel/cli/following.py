@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-import rich_click as click
+import click
 
 from logreel.cli import draw
 from logreel.cli.signals import LOOPS, StopSignals, current

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import click
 import click.types as click_types
-import rich_click as click
 
 from logreel.cli import draw, inputs, options
 from logreel.cli.help import GroupWithExamples, WithExamples, verb
@@ -201,7 +201,13 @@ def _command(format_name: str, command: Command) -> click.Command:
     add_logs = inputs.logs_and_words(metavar, options.FILE) if positional else inputs.logs()
     brief = command.help.partition(":")[0].partition(". ")[0].rstrip(".") + "."
     made: click.Command = click.command(
-        command.name, cls=WithExamples, help=command.help, short_help=brief, examples=command.examples
+        command.name,
+        cls=WithExamples,
+        help=command.help,
+        short_help=brief,
+        examples=command.examples,
+        # Code of the user may multiply matrices.
+        numpy=not command.prints,
     )(add_logs(decorated))
     return made
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import os
 import re
-import shutil
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import rich_click as click
+import click
 
 if TYPE_CHECKING:
     from logreel.registry.commands import Example
@@ -32,6 +34,13 @@ VERBS = {
 CONTEXT = "logreel.context"
 #: In fewer columns, each option has a line of its own, with its text below; two columns of text would be too narrow.
 NARROW = 80
+#: What rich-click lays help out by.
+LAYOUT = {
+    "command_groups": {"logreel": [{"name": name, "commands": list(verbs)} for name, verbs in VERBS.items()]},
+    "max_width": 110,
+    "text_paragraph_linebreaks": "\n\n",
+    "commands_panel_title": "For one format",
+}
 #: Lines around a panel, and codes for colours.
 _FRAME, _STYLE = re.compile("[│╭╮╰╯─]"), re.compile(r"\x1b\[[0-9;]*m")
 #: A word of a command line, with the spaces inside its quotes.
@@ -46,16 +55,25 @@ class _Section(NamedTuple):
     verbatim: bool = False
 
 
-class WithExamples(click.RichCommand):
+class WithExamples(click.Command):
     """A command with examples, which its help shows.
 
     examples  command lines, and what each does; a mapping, or the Examples of a command of a format
+    numpy     whether NumPy is loaded for one thread before the function runs; False: by whom it needs, as the user said
     """
 
+    #: Panels beside those that rich-click makes of options and commands: none.
+    panels = ()
+
     def __init__(
-        self, *args: Any, examples: Mapping[str, str] | Sequence[Example] = (), **settings: Any
+        self,
+        *args: Any,
+        examples: Mapping[str, str] | Sequence[Example] = (),
+        numpy: bool = True,
+        **settings: Any,
     ) -> None:
         super().__init__(*args, **settings)
+        self.numpy = numpy
         pairs = examples.items() if isinstance(examples, Mapping) else examples
         #: Pairs of a line and a text.
         self.examples = [(line, text) for line, text in pairs]
@@ -65,24 +83,42 @@ class WithExamples(click.RichCommand):
         ctx.meta[CONTEXT] = ctx
         return super().parse_args(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call the function of the command."""
+        if self.numpy and not isinstance(self, click.Group):
+            load_numpy()
+        return super().invoke(ctx)
+
     def get_help(self, ctx: click.Context) -> str:
         """Return the help text for the width of the terminal."""
-        width = shutil.get_terminal_size().columns
+        from shutil import get_terminal_size
+
+        width = get_terminal_size().columns
         if width >= NARROW:
-            shown = str(super().get_help(ctx))
+            shown = self._panels(ctx)
             # Long names of values can make the column of texts narrower than their words.
             words = " ".join(param.help or "" for param in self.params if isinstance(param, click.Option))
             if {*words.split()} <= {*_FRAME.sub(" ", _STYLE.sub("", shown)).split()}:
                 return shown
         return "\n".join(_narrow_lines(self, ctx, self._sections(ctx), max(width, 20)))
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Print the examples below the options."""
-        super().format_epilog(ctx, formatter)
-        if self.examples:
-            from rich.panel import Panel
-            from rich.text import Text
+    def _panels(self, ctx: click.Context) -> str:
+        """Return the help text in panels; rich is loaded for them."""
+        from rich.panel import Panel
+        from rich.text import Text
+        from rich_click import RichCommand
+        from rich_click.rich_context import RichContext
+        from rich_click.rich_help_rendering import get_rich_help_text
 
+        context: Any = RichContext(self, info_name=ctx.command_path, rich_help_config=LAYOUT)
+        context.help_option_names = ctx.help_option_names
+        formatter = context.make_formatter()
+        self.format_usage(context, formatter)
+        get_rich_help_text(self, context, formatter)
+        # Takes any command with ``panels``.
+        options: Any = RichCommand.format_options
+        options(self, context, formatter)
+        if self.examples:
             lines = [
                 line
                 for command_line, text in self.examples
@@ -92,6 +128,7 @@ class WithExamples(click.RichCommand):
             formatter.write(
                 Panel(Text("\n").join(lines), title="Examples", title_align="left", border_style="dim")
             )
+        return str(formatter.getvalue()).rstrip("\n")
 
     def _sections(self, ctx: click.Context) -> Iterator[_Section]:
         """Yield options, commands and examples."""
@@ -104,16 +141,33 @@ class WithExamples(click.RichCommand):
         yield _Section("Examples", self.examples, verbatim=True)
 
 
-class GroupWithExamples(WithExamples, click.RichGroup):  # type: ignore[misc]  # as RichGroup itself
+class GroupWithExamples(WithExamples, click.Group):
     """A command group with examples, which its help shows."""
 
 
+def load_numpy() -> None:
+    """Load NumPy with one thread for OpenBLAS, unless the user sets another number, here and not for programs we start.
+
+    OpenBLAS starts its threads when it is loaded, which takes longer than a small command, and no verb multiplies
+    matrices that are worth a thread.
+    """
+    variable = "OPENBLAS_NUM_THREADS"
+    if variable in os.environ or "numpy" in sys.modules:
+        return
+    os.environ[variable] = "1"
+    try:
+        importlib.import_module("numpy")
+    finally:
+        del os.environ[variable]
+
+
 def verb(
-    *, examples: Mapping[str, str], cls: type[WithExamples] = WithExamples
+    *, examples: Mapping[str, str], cls: type[WithExamples] = WithExamples, numpy: bool = True
 ) -> Callable[[Callable[..., int]], click.Command]:
     """Make a command of a function, as ``click.command()``, and add examples to its help.
 
     examples  command lines, which begin with ``logreel``, and what each does: a few words, no sentence
+    numpy     see WithExamples
 
     Commands of a group are made by ``@group.command(cls=WithExamples, examples=…)``, and a group by
     ``@click.group(cls=GroupWithExamples)``. Tests run the examples on the samples of tests/cli/test_help.py, and
@@ -121,7 +175,7 @@ def verb(
     """
 
     def decorate(function: Callable[..., int]) -> click.Command:
-        command: click.Command = click.command(cls=cls, examples=examples)(function)
+        command: click.Command = click.command(cls=cls, examples=examples, numpy=numpy)(function)
         return command
 
     return decorate

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import functools
-import glob
 import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import rich_click as click
+import click
 
 from logreel.cli import options
+from logreel.dataclass import dataclass, field, replace
 
 if TYPE_CHECKING:
     from logreel.io.output_stream import OutputStream
@@ -181,7 +180,7 @@ def _logs_first(context: click.Context, argument: click.Parameter, words: tuple[
 
 def _is_log(word: str) -> bool:
     """Return whether an argument names a log: a file or folder that exists, or what looks like the path of a log."""
-    if word == "-" or "://" in word or (os.path.exists(word) and not glob.has_magic(word)):
+    if word == "-" or "://" in word or (os.path.exists(word) and {*word}.isdisjoint("*?[")):
         return True
     from logreel.registry.registry import log_suffixes
 
@@ -521,7 +520,6 @@ def each_log(logs: Logs, answer: Callable[[Log], int], heading: bool, stack: Exi
     was any answer, else that of the first error.
     """
     from logreel.cli import draw
-    from logreel.cli.exits import LOST
 
     codes: list[int] = []
 
@@ -539,6 +537,8 @@ def each_log(logs: Logs, answer: Callable[[Log], int], heading: bool, stack: Exi
     if not logs.several:
         look(logs.each[0])
         return codes[0]
+    from logreel.cli.exits import LOST
+
     answered, code = open_each(logs, look)
     return LOST if code and answered else code or max(codes, default=0)
 

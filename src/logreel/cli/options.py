@@ -10,10 +10,11 @@ import contextlib
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import rich_click as click
+import click
+
+from logreel.dataclass import dataclass
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-import rich_click as click
+import click
 
 from logreel.cli import draw, inputs, options
 from logreel.cli.help import verb

@@ -21,8 +21,10 @@ TRIES = 3
 AHEAD = 4
 #: Variables of the environment with which memory that was freed goes back to the system, unless they are set already:
 #: the pools of Arrow, and of glibc for each thread, would keep the memory of every topic until the process ends.
+#: OpenBLAS starts no threads, of which every process would have as many as there are processors.
 ALLOCATION = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "OPENBLAS_NUM_THREADS": "1",
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_THRESHOLD_": str(4 << 20),
     "MALLOC_TRIM_THRESHOLD_": str(16 << 20),

@@ -9,13 +9,13 @@ are needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.errors import UsageError
 from logreel.index.block_table import MISSING_SIZE, Blocks, Separate, unrolled
 from logreel.io.arrays import I64
@@ -133,8 +133,8 @@ class FieldAt(Rule):
     def value_at(self, data: Buffer, start: int, entry: int) -> int:
         """Read the field in the message that begins at *start*."""
         at = start + self.offset
-        if self.width > 4 or not 0 <= at <= len(data) - self.width:
-            return super(FieldAt, self).value_at(data, start, entry)
+        if self.width > 4 or self.mul >= 1 << 31 or not 0 <= at <= len(data) - self.width:
+            return super().value_at(data, start, entry)
         return int.from_bytes(data[at : at + self.width].tobytes(), "little") * self.mul + self.add
 
     def guarantees_size(self, index: IndexAccess, channel: int, size: int) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.index.block_table import MISSING_SIZE, Blocks, unrolled
 from logreel.index.channel_index import ChannelIndex, FieldAt, MemberRows, Pick
 from logreel.io.arrays import I64, aligned, run, shares

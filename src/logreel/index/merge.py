@@ -8,12 +8,12 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, replace
 from logreel.index.block_table import MISSING_SIZE, SelectedMessages
 from logreel.index.channel_index import ChannelIndex, Pick, add_stored
 from logreel.index.gather import Rows, gather_times

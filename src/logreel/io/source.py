@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import hashlib
 import io
 import itertools
 import mmap
@@ -142,7 +140,9 @@ class MapGuard:
         if is_sound and self._key is not None and mapguard.is_same(*self._key):
             return
         if (found := self.error()) is not None:
-            error = copy.copy(found)
+            from copy import copy
+
+            error = copy(found)
             error.path = self.name
             raise error
 
@@ -405,7 +405,9 @@ class Source:
     def identity(self) -> str:
         """Return a key of this content: size, modification time in ns, and a digest of the first and last 64 KiB."""
         span = 1 << 16
-        digest = hashlib.blake2b(self.data[:span].tobytes(), digest_size=12)
+        from hashlib import blake2b
+
+        digest = blake2b(self.data[:span].tobytes(), digest_size=12)
         digest.update(self.data[max(0, self.size - span) :].tobytes())
         try:
             stamp = self.path.stat().st_mtime_ns if self.path else 0

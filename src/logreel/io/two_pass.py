@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 
+from logreel.dataclass import dataclass
 from logreel.errors import LogError, UnsupportedError
 from logreel.io.append_file import Appender, Piece
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
@@ -32,6 +31,9 @@ from logreel.layout.nodes import (
     Time,
 )
 from logreel.layout.program import Column, compile_layout
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Offsets of columns that only count hidden items.
 _NOTHING = np.zeros(1, np.int32)
@@ -232,7 +234,7 @@ def buffers_from_arrow(node: Node, array: pa.Array[Any], name: str) -> Iterator[
         raise UsageError(f"{name}: {array.null_count} values are missing; a message has every field")
     match node:
         case Scalar(type="bool"):
-            yield _bytes(array.cast(pa.uint8()))
+            yield _bytes(array.cast("uint8"))
         case Scalar():
             yield _bytes(array)
         case Time(signed=signed):

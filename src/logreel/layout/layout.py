@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import DefinitionError
 from logreel.layout.nodes import (
     MAX_LEAVES,

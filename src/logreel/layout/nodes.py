@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from typing import NamedTuple, NoReturn
 
+from logreel.dataclass import dataclass, replace
 from logreel.errors import DefinitionError, NotFoundError, UsageError
 
 #: NumPy type string and width in bytes of every Scalar type.

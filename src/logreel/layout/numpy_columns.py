@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, replace
 from logreel.errors import UsageError
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
@@ -94,6 +94,10 @@ def padded_text(buffer: Buffer, count: int, width: int) -> NDArray[np.bytes_]:
 TEXT, BYTES, LIST, ARRAY, STRUCT = "text", "bytes", "list", "array", "struct"
 #: Types of a Column of times: since the epoch, and of spans.
 TIME, DURATION = "time", "duration"
+#: U+FFFD in UTF-8.
+REPLACED = "\ufffd".encode()
+#: Arrays of more structs than this are not columns of their own.
+MAX_STRUCTS = 64
 _NO_ROW = np.zeros(0, np.int64)
 
 
@@ -309,6 +313,72 @@ class Column:
             out[i] = value
         return out
 
+    @property
+    def has_structs(self) -> bool:
+        """Whether arrays of at most MAX_STRUCTS items hold structs with members; these are columns of their own."""
+        if self.type == ARRAY and self.size <= MAX_STRUCTS:
+            return self.item.has_structs or (self.item.type == STRUCT and bool(self.item.names))
+        return False
+
+    def settled(self) -> Column:
+        """Return the same with zeros, empty text and empty lists in place of what is missing, and only valid UTF-8.
+
+        Text that is not UTF-8 has U+FFFD in place of what is not. Offsets begin at 0.
+        """
+        column = self
+        if self.valid is not None:
+            column = replace(self.take(np.arange(self.length), ~self.valid), valid=None)
+            if column.offsets is None and column.data is not None:
+                kept = np.where(self.valid, column.data, column.data.dtype.type(0))
+                return replace(column, data=kept)
+        elif self.offsets is not None and self.ends[0]:
+            column = self.take(np.arange(self.length))
+        if column.type == STRUCT:
+            there = self.valid
+            children = [c if there is None else c.masked(there) for c in column.children]
+            return replace(column, children=tuple(child.settled() for child in children))
+        if column.children:
+            return replace(column, children=(column.all_items().settled(),))
+        return column if column.type != TEXT or column._is_utf8() else column._replaced()
+
+    def _is_utf8(self) -> bool:
+        text = self.values[: int(self.ends[-1])]
+        whole = text.tobytes()
+        if whole.isascii():
+            return True
+        # A character that is cut in two by the end of a text is none.
+        begins = self.ends[:-1]
+        if ((text[begins[begins < len(text)]] & 0xC0) == 0x80).any():
+            return False
+        try:
+            whole.decode("utf-8")
+        except UnicodeDecodeError:
+            return False
+        return True
+
+    def _replaced(self) -> Column:
+        texts = [text.encode() for text in _texts(self.ends, self.values, True)]
+        ends = np.cumsum([0, *map(len, texts)])
+        if ends[-1] > MAX_SIZE:
+            raise UsageError("more than 2 GiB of text in one array: read fewer rows at a time")
+        return replace(self, data=np.frombuffer(b"".join(texts), np.uint8), offsets=ends.astype(np.int32))
+
+    def has_replaced_text(self) -> bool:
+        """Return whether text of a settled Column has U+FFFD, which ``settled`` puts in place of what is not UTF-8."""
+        if self.type == TEXT:
+            return REPLACED in self.values[: int(self.ends[-1])].tobytes()
+        return any(child.has_replaced_text() for child in self.children)
+
+    def present(self) -> Column:
+        """Return the values that are there."""
+        return self if self.valid is None else replace(self.take(np.flatnonzero(self.valid)), valid=None)
+
+    def all_items(self) -> Column:
+        """Return the items of all lists or arrays, one after another."""
+        if self.offsets is None or (self.ends[0] == 0 and self.ends[-1] == self.item.length):
+            return self.item
+        return self.item.slice(int(self.ends[0]), int(self.ends[-1]))
+
     def numbers(self) -> NDArray[np.float64] | None:
         """Return the values of numbers, flags and times (in s) as float64, NaN where there is none; None for others."""
         if self.data is None or self.offsets is not None:
@@ -388,9 +458,11 @@ def cut_text(chars: Buffer) -> tuple[NDArray[np.int32], Buffer]:
     return np.concatenate([[0], ends]).astype(np.int32), chars[keep]
 
 
-#: Names of the types of scalars that Arrow names differently.
-_ARROW_NAMES = {"char": "int8", "float32": "float", "float64": "double", TIME: "timestamp[ns]"}
-_ARROW_NAMES |= {DURATION: "duration[ns]", TEXT: "string", BYTES: "binary"}
+#: Names of types for people, where they differ: those of Arrow, except for numbers.
+TYPE_NAMES = {
+    "char": "int8", TIME: "timestamp[ns]", DURATION: "duration[ns]", TEXT: "string", BYTES: "binary",
+}  # fmt: skip
+_ARROW_NAMES = {**TYPE_NAMES, "float32": "float", "float64": "double"}
 
 
 def type_name(column: Column) -> str:

@@ -5,12 +5,12 @@ Columns are in the order of the tree; ``layout/arrow.py`` takes their buffers in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.io.arrays import I64, aligned
 from logreel.kernels.layout import ALIGN, BLOB, EXPECT, FIXED, LIST, REPEAT, REST, SKIP, STRINGS
 from logreel.layout.nodes import (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, replace
 from logreel.errors import Problem, UnsupportedError
 from logreel.lenses.base import Nodes, Stamp, find_stamp, is_blob, is_number, is_text, stamped_rows
 

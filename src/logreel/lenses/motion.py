@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.io.arrays import F64, I64
 from logreel.layout.nodes import FixedArray, Node, Scalar, Sequence, String, Struct
 from logreel.lenses.base import (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.io.arrays import F64, I64
 from logreel.layout.nodes import FixedArray, Node, Scalar, Struct
 from logreel.lenses.base import (

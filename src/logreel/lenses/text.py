@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from logreel.dataclass import dataclass
 from logreel.io.arrays import I64
 from logreel.layout.nodes import String
 from logreel.lenses.base import (

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from logreel.errors import MissingDependencyError, NotFoundError
+from logreel.errors import NotFoundError, library
 from logreel.log.tables import MAX_COLUMNS, column_values, flattened
 
-
-def library(name: str) -> Any:
-    """Return an imported library; raises MissingDependencyError if it is not installed."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise MissingDependencyError(name, name) from error
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def pandas_frame(table: pa.Table, flatten: bool, index: str | None, path: str) -> Any:
@@ -46,6 +39,8 @@ def dataset(table: pa.Table) -> Any:
 
 def _values(column: pa.ChunkedArray[Any]) -> NDArray[Any]:
     """Return the values of *column*; times and durations as datetime64 and timedelta64."""
+    import pyarrow as pa
+
     values, item_type = column_values(column), column.type
     while pa.types.is_fixed_size_list(item_type):
         item_type = item_type.value_type

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from logreel.dataclass import replace
 from logreel.errors import Finding, Problem, UsageError
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.index.joined import JoinedIndex

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cached_property, partial
 from operator import getitem
 from types import MappingProxyType
@@ -13,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import Finding, LogError, NotFoundError, Problem, TopicError, UsageError
+from logreel.dataclass import replace
+from logreel.errors import Finding, LogError, NotFoundError, Problem, TopicError, UsageError, library
 from logreel.index.message_index import MessageIndex, message_at, rows_of
 from logreel.io.arrays import I64
 from logreel.io.source import Source
@@ -385,7 +385,7 @@ class Channel:
 
         Raises NotFoundError for an unknown *index*, MissingDependencyError without pandas.
         """
-        from logreel.log.dataframes import library, pandas_frame
+        from logreel.log.dataframes import pandas_frame
 
         library("pandas")
         table = self.to_arrow(fields, start, end, explode=explode, utc=utc, interpolate=interpolate)
@@ -405,8 +405,6 @@ class Channel:
 
         Raises MissingDependencyError without polars.
         """
-        from logreel.log.dataframes import library
-
         polars = library("polars")
         return polars.from_arrow(
             self.to_arrow(fields, start, end, explode=explode, utc=utc, interpolate=interpolate)
@@ -426,7 +424,7 @@ class Channel:
         Arrays of fixed size have further dimensions, such as ``q_dim_0``. Units are in ``attrs``. Parameters as for
         ``to_arrow``. Needs ``logreel[xarray]``; raises MissingDependencyError without it.
         """
-        from logreel.log.dataframes import dataset, library
+        from logreel.log.dataframes import dataset
 
         library("xarray")
         names = self.fields if fields is None else fields

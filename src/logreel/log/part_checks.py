@@ -7,12 +7,12 @@ import os
 import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from logreel.dataclass import dataclass
 from logreel.errors import Problem
 from logreel.io.source import Buffer
 from logreel.log.log import Log

@@ -67,7 +67,7 @@ SEQUENTIAL = 2
 #: Channels of a row may have so many others between them that are not gathered: empty ones and those that are walked.
 GAP = 8
 #: Bytes of payloads, and channels, that are gathered at once.
-AHEAD_BYTES, AHEAD_CHANNELS = 64 << 20, 64
+AHEAD_BYTES, AHEAD_CHANNELS = 128 << 20, 64
 
 
 class ReadAhead:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from logreel.dataclass import dataclass, field, fields, replace
 from logreel.errors import Finding, Problem
 from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import Any, NamedTuple, Protocol
 
 from logreel.errors import LogError
@@ -146,6 +145,8 @@ def _numbers(ch: ShownChannel, closed: bool) -> tuple[str, str]:
 
 def table(head: str, names: Iterable[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table of *rows* with column *names* as HTML, below the line *head*."""
+    from html import escape
+
     cells = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows[:ROWS]]
     more = f"<p>and {len(rows) - ROWS} more</p>" if len(rows) > ROWS else ""
     top = "".join(f"<th>{escape(name)}</th>" for name in names)

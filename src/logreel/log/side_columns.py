@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from logreel.dataclass import replace
 from logreel.index.gather import PayloadRange
 from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64, repeated

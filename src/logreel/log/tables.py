@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, replace
 from logreel.errors import DefinitionError, NotFoundError, Problem, UsageError, library
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.index.channel_index import FieldAt
@@ -19,6 +19,7 @@ from logreel.index.gather import Gathered, PayloadRange, Want, gather, gather_ro
 from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import as_fixed_list, buffer_of, row_numbers, text_metadata, values_of
 from logreel.layout.nodes import Sequence as Records
+from logreel.layout.numpy_columns import MAX_STRUCTS
 from logreel.log.padding import is_padded, skipping, too_long
 from logreel.log.scan import spread, until_next
 from logreel.log.topic_match import listed
@@ -55,14 +56,14 @@ class RowOptions:
 
 
 PLAIN = RowOptions()
+#: Without times.
+UNTIMED = RowOptions(clock=False)
 #: Without rows for messages that cannot be decoded.
 DENSE = RowOptions(gaps=False)
 
 #: The first column of every table.
 TIME = "time"
 
-#: Arrays of more structs than this are not flattened.
-MAX_STRUCTS = 64
 #: An array of more values than this is not split into a column per value.
 MAX_COLUMNS = 1024
 
@@ -129,29 +130,44 @@ def numpy_columns(
     rows = slice(0, len(ch)) if rows is None else rows
     names = list(dict.fromkeys(paths))
     fields = [name for name in names if name != TIME]
-    columns = dict(
-        zip(fields, _arrays(ch, [(own_paths(ch, name) or [name])[0] for name in fields], rows), strict=True)
-    )
-    return {name: _record_times(ch, rows) if name == TIME else columns[name] for name in names}
+    arrays, times = _arrays(ch, [(own_paths(ch, name) or [name])[0] for name in fields], rows, TIME in names)
+    columns = dict(zip(fields, arrays, strict=True))
+    if TIME in names:
+        columns[TIME] = _record_times(ch, rows) if times is None else times
+    return {name: columns[name] for name in names}
 
 
-def _arrays(ch: TableChannel, paths: list[str], rows: Rows) -> list[NDArray[Any]]:
-    """Return one array per path of the Layout; *paths* has no repeats."""
+def _arrays(
+    ch: TableChannel, paths: list[str], rows: Rows, wants_time: bool
+) -> tuple[list[NDArray[Any]], I64 | None]:
+    """Return one array per path of the Layout, and the times of the rows if these came with them.
+
+    paths  without repeats
+    """
     if not paths:
-        return []
+        return [], None
     if not ch.is_uniform:
-        return [column.numpy() for column in ColumnReader(ch, paths).read(rows).columns]
+        read = ColumnReader(ch, paths, PLAIN if wants_time or ch.members else UNTIMED).read(rows)
+        return [column.numpy() for column in read.columns], read.time if wants_time else None
     from logreel.layout.numpy_columns import numpy_column
 
-    leaves = tuple(ch.layout.find(path) for path in paths)
+    # Looking for each path in the tree would take longer than reading them.
+    known = {".".join(leaf.path): leaf for leaf in ch.layout.leaves} if len(paths) > 1 else {}
+    leaves = tuple(known[path] if path in known else ch.layout.find(path) for path in paths)
     want, index = Want(ch.number, leaves), ch.log.index
     is_all = isinstance(rows, slice) and rows == slice(0, len(ch))
     if is_all and index.rules[ch.number].synthetic is None:
-        (got,) = gather(index, [want])
+        time = stored_time(ch) if wants_time and leaves == ch.layout.leaves and not ch.members else None
+        if time is not None:
+            # All fields of channel after channel are gathered together.
+            got = ch.log.gather(Want(ch.number, leaves, time))
+        else:
+            (got,) = gather(index, [want])
     else:
         got = gather_rows(index, want, rows)
     n = _length(rows, len(ch))
-    return [numpy_column(leaf, column, n) for leaf, column in zip(leaves, got.columns, strict=True)]
+    arrays = [numpy_column(leaf, column, n) for leaf, column in zip(leaves, got.columns, strict=True)]
+    return arrays, got.time if wants_time else None
 
 
 def _record_times(ch: TableChannel, rows: Rows) -> I64:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 
 import numpy as np
 
+from logreel.dataclass import replace
 from logreel.errors import LogError
 from logreel.lenses import (
     ActorPose,

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, replace
 from logreel.errors import UsageError
 from logreel.io.arrays import F64, I64
-from logreel.layout.numpy_columns import ARRAY, LIST, STRUCT, Column, type_name
+from logreel.layout.numpy_columns import ARRAY, LIST, MAX_STRUCTS, STRUCT, Column, type_name
 from logreel.lenses.base import columns_by_path
 from logreel.lenses.facts import Series
 from logreel.log.scan import Brief
-from logreel.log.tables import DENSE, MAX_STRUCTS, ColumnReader, own_paths
+from logreel.log.tables import DENSE, ColumnReader, own_paths
 from logreel.log.times import Time, interval
 from logreel.log.topic_fields import fields_by_topic
 
@@ -123,18 +123,11 @@ def sample_numbers(name: str, unit: str, column: Column) -> Iterator[tuple[str, 
         for member, member_unit in zip(column.names, column.units, strict=True):
             yield from sample_numbers(f"{name}.{member}", member_unit, column.member(member))
     elif column.type == ARRAY:
-        if column.size <= (MAX_STRUCTS if _has_structs(column) else MAX_ITEMS):
+        if column.size <= (MAX_STRUCTS if column.has_structs else MAX_ITEMS):
             for i in range(column.size):
                 yield from sample_numbers(f"{name}[{i}]", unit, column.select((i,)))
     elif (values := column.numbers()) is not None:
         yield name, unit, values
-
-
-def _has_structs(column: Column) -> bool:
-    """Return whether arrays of at most MAX_STRUCTS items hold structs with members."""
-    while column.type == ARRAY and column.size <= MAX_STRUCTS:
-        column = column.item
-    return column.type == STRUCT and bool(column.names)
 
 
 def why_no_curve(ch: Channel, name: str, column: Column) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, ref
@@ -11,6 +10,7 @@ from weakref import WeakKeyDictionary, ref
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import asdict, dataclass, field, replace
 from logreel.errors import Finding, LogError
 from logreel.io.arrays import F64, I64
 from logreel.lenses import ActorPose, LocalPose, Places, Pose, Transform, lenses, lenses_of

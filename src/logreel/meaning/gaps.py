@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.io.arrays import I64
 
 #: A gap is longer than this number of median periods, and than twice the 90th percentile of the periods, so that

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeGuard
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, replace
 from logreel.errors import LogError, NotFoundError
 from logreel.io.arrays import F64, I64
 from logreel.lenses import ActorPose, LocalPose, Pose, Position, Transform, lenses_of

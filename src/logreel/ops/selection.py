@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
 from typing import Any, Self, TypedDict, TypeVar
 
+from logreel.dataclass import dataclass, default_values, fields
 from logreel.errors import UsageError
 from logreel.log.times import Time
 
@@ -102,9 +102,7 @@ def keywords(options: type, *defaults: type, others: bool = False) -> Callable[[
     others    True: the function takes other keywords, too; else it calls ``check_keywords``
     """
     usual = {
-        member.name: member.default if member.default_factory is MISSING else member.default_factory()
-        for options_class in defaults
-        for member in fields(options_class)
+        name: value for options_class in defaults for name, value in default_values(options_class).items()
     }
 
     def decorate(function: _Function) -> _Function:

@@ -240,6 +240,10 @@ def convert(
     chosen.refuse(output.suffix, "latched", "keep_latched")
     with as_log_to_copy(src, definitions) as log, ExitStack() as files:
         log = log if chosen.segment is None else log.segment(chosen.segment)
+        if target.stream is None:
+            keep_sources(target.path, inputs_of(log))
+        else:
+            target.stream.keep_sources(inputs_of(log))
         made = None if changes is None else changes.made_of(log, files)
         log = log if made is None else made.log
         is_folder_of_files = not is_one_table and is_folder(output, name)
@@ -278,10 +282,6 @@ def _job(log: Log, output: Output, target: Target, chosen: Selection, fields: Fi
     """Return what of *log* is written to an output that is no log."""
     notes = decrypted_notes(log)
     first, last = interval(log, chosen.start, chosen.end)
-    if target.stream is None:
-        keep_sources(target.path, inputs_of(log))
-    else:
-        target.stream.keep_sources(inputs_of(log))
     topics = chosen.topics
     if topics is not None and not fields and takes_fields(output):
         fields = {**fields_by_topic(log, listed(topics))}
@@ -342,6 +342,7 @@ def _changed(
 
     log = log if chosen.segment is None else log.segment(chosen.segment)
     chosen, fmt = replace(chosen, segment=None), format_to_write(target.path, log, target.format)
+    _check_output(log, target)
     # A stream gets the log after it was verified as a file.
     target = replace(target, thorough=target.stream is not None)
     folder = None if target.stream is not None else os.path.dirname(os.path.abspath(target.path))
@@ -447,15 +448,18 @@ def _with_shifted_messages(log: Log, target: Target) -> Iterator[Log]:
         yield join(parts, None, known, "note" if JOINED in log.metadata else "ignore")
         return
     # Writers of formats with messages that follow from the times of others make these.
-    check_names(
-        [whole_log(file) for file in log.parts], target, format_to_write(target.path, log, target.format)
-    )
-    is_file = target.stream is None
-    if is_file and target_of(target.path).exists() and not target.force:
-        raise exists(target.path)
-    place = os.path.dirname(os.path.abspath(target.path)) if is_file else None
+    _check_output(log, target)
+    place = None if target.stream is not None else os.path.dirname(os.path.abspath(target.path))
     with ExitStack() as files:
         yield temporary(whole_log(log), [], files, place, by_time=True).log
+
+
+def _check_output(log: Log, target: Target) -> None:
+    """Raise for an output that cannot be written, before a log between is."""
+    parts = [whole_log(file) for file in log.parts]
+    check_names(parts, target, format_to_write(target.path, log, target.format))
+    if target.stream is None and target_of(target.path).exists() and not target.force:
+        raise exists(target.path)
 
 
 def _clock(log: Log, target: Target, raw: bool, clock: str | None) -> tuple[int, str]:

@@ -233,11 +233,11 @@ class Copy:
 
         suffix  of the name of the stream
         """
-        comparing = _Comparing(self._pieces())
+        comparing = _Comparing(self._blocks())
         written = write(OutputStream(comparing, f"<copy>{suffix}"))
         return comparing.ends(), written
 
-    def _pieces(self) -> Iterator[bytes]:
+    def _blocks(self) -> Iterator[bytes]:
         for begin, end in self._ranges:
             for at in range(begin, end, PIECE):
                 yield self._source.read(at, min(PIECE, end - at))
@@ -259,17 +259,17 @@ class Copy:
 
 
 class _Comparing(io.RawIOBase):
-    """A binary file that compares what is written with *pieces* of bytes."""
+    """A binary file that compares what is written with *blocks* of bytes."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._pieces, self._due, self._is_equal = chunks, memoryview(b""), True
+        self._blocks, self._due, self._is_equal = chunks, memoryview(b""), True
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
         left = view
         while self._is_equal and len(left):
             if not len(self._due):
-                self._due = memoryview(next(self._pieces, b""))
+                self._due = memoryview(next(self._blocks, b""))
             count = min(len(left), len(self._due))
             self._is_equal = count > 0 and left[:count] == self._due[:count]
             left, self._due = left[count:], self._due[count:]
@@ -277,4 +277,4 @@ class _Comparing(io.RawIOBase):
 
     def ends(self) -> bool:
         """Return whether all bytes were equal, and none are missing."""
-        return self._is_equal and not len(self._due) and next(self._pieces, None) is None
+        return self._is_equal and not len(self._due) and next(self._blocks, None) is None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from logreel.dataclass import dataclass, field, fields
 from logreel.errors import UsageError
 from logreel.io.arrays import I64
 from logreel.io.source import Buffer, Source

@@ -6,13 +6,12 @@ import glob
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from logreel.dataclass import replace
 from logreel.errors import CHANGED, DamagedError, LogError, TopicError, UnknownFormatError, UsageError
 from logreel.io.source import Definitions, Readable, Source, is_url
 from logreel.limits import Limits, default_limits
@@ -445,6 +444,8 @@ def open_many(
     several = list(several) if parts else [log for one in several for log in several_logs(one)]
     if definitions and all(isinstance(what, Log) for what in several):
         raise UsageError("the logs are open already: give their definitions to logreel.open")
+    from concurrent.futures import Future, ThreadPoolExecutor
+
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         coming = [what if isinstance(what, Log) else pool.submit(open_one, what) for what in several]
     logs = []

@@ -5,18 +5,18 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
-import pkgutil
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from logreel.dataclass import dataclass
 from logreel.errors import LogError, UnknownFormatError, UnsupportedError, UsageError, listeners, notice
 from logreel.io.source import Readable, Source, is_url
 from logreel.limits import Limits
 from logreel.log.scan import Saved, Scan
+from logreel.registry import entry_points_seen
 from logreel.registry.format import Format
 
 if TYPE_CHECKING:
@@ -175,6 +175,9 @@ class Registry(Generic[T]):
             self.__dict__.pop(name, None)
 
     def _points(self) -> Iterable[Any]:
+        seen = entry_points_seen()
+        if seen is not None and self.group not in seen:
+            return ()
         from importlib import metadata
 
         return metadata.entry_points(group=self.group)
@@ -196,8 +199,10 @@ GROUP = "logreel.formats"
 
 def _builtin_formats() -> dict[str, Format | Lazy]:
     """Return where the built-in formats are: each folder below ``logreel.formats``, by name."""
+    from pkgutil import iter_modules
+
     package = importlib.import_module(GROUP)
-    names = [module.name for module in pkgutil.iter_modules(package.__path__) if module.ispkg]
+    names = [module.name for module in iter_modules(package.__path__) if module.ispkg]
     return {name: Lazy(f"{GROUP}.{name}:FORMAT") for name in names}
 
 

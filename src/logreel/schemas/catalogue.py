@@ -7,10 +7,10 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import DefinitionError, LogError
 from logreel.io.atomic_file import sync_folder
 from logreel.log.scan import Schema

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import DefinitionError, UsageError
 from logreel.layout.layout import Layout
 from logreel.log.scan import PayloadDecoder, Schema

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, field, replace
 from logreel.errors import DefinitionError, UnsupportedError, UsageError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64, GrowingArray
@@ -98,9 +98,9 @@ class TextChannel:
         stored = table[known]
         # The least severe of the levels that share a number, as the lens of text reads them.
         again = {number: n for n, number in enumerate(self.levels)}
-        read = np.array([again.get(int(one), -1) for one in table], np.int64)
+        read = np.array([again.get(int(number), -1) for number in table], np.int64)
         for n in NORMAL:
-            read[[i for i, one in enumerate(table.tolist()) if one == self.levels[n]]] = n
+            read[[i for i, number in enumerate(table.tolist()) if number == self.levels[n]]] = n
         return stored, read[known]
 
 

@@ -183,7 +183,7 @@ class Writer:
                 if splitter is not None:
                     payloads = splitter.split(np.frombuffer(data, np.uint8), np.array([0, len(data)]))
                     payloads = _with_side_columns(payloads, splitter.side_columns, numbers)
-                    self._append(np.array([channel], np.int32), _one(time), payloads)
+                    self._append(np.array([channel], np.int32), _as_times(time), payloads)
                     return
             data = bytes(data)
             if not self._batch.add(channel, time, data):
@@ -429,7 +429,7 @@ class Writer:
             self.leave()
 
 
-def _one(time: int) -> I64:
+def _as_times(time: int) -> I64:
     try:
         return np.array([time], np.int64)
     except OverflowError:

@@ -9,12 +9,12 @@ the series is first used.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from threading import RLock
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.errors import Problem
 from logreel.formats.bddf import records
 from logreel.formats.bddf.reader import MAX_SERIES, SERIES_RULES, Found, Reader, locate_payloads

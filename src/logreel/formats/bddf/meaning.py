@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel.errors import LogError
+from logreel.layout.numpy_columns import Column
 from logreel.lenses.facts import WARNING, Band, Fact, Section, since_start
 from logreel.log.log import Log
 from logreel.log.scan import TextLine
-from logreel.log.tables import flattened
+from logreel.log.tables import ColumnReader
 
 #: Comments and types of events that are listed.
 LISTED = 8
@@ -82,14 +85,13 @@ def _signals(log: Log) -> Iterator[Fact]:
         if not len(ch):
             continue
         with suppress(LogError):
-            table = flattened(ch.to_arrow())
-            for field, column in list(zip(table.schema, table.columns, strict=True))[1:]:
-                values = column.to_numpy() if str(field.type) in ("float", "double") else None
-                if values is None:
-                    continue
-                count += 1
-                if wrong := int(np.count_nonzero(~np.isfinite(values))):
-                    bad[f"{ch.topic}.{field.name}"] = wrong
+            reader = ColumnReader(ch)
+            columns = reader.read(slice(0, len(ch))).columns
+            for top, column in zip(reader.names, columns, strict=True):
+                for name, values in _decimals(top, column):
+                    count += 1
+                    if wrong := int(np.count_nonzero(~np.isfinite(values))):
+                        bad[f"{ch.topic}.{name}"] = wrong
     if count:
         yield Fact(
             "signals",
@@ -102,6 +104,18 @@ def _signals(log: Log) -> Iterator[Fact]:
         yield Fact("not_finite", "not finite", bad, text, level=WARNING)
 
 
+def _decimals(name: str, column: Column) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield path and values of decimal numbers, also those of structs and of arrays of a few structs."""
+    if column.type == "struct":
+        for member in column.names:
+            yield from _decimals(f"{name}.{member}", column.member(member))
+    elif column.has_structs:
+        for i in range(column.size):
+            yield from _decimals(f"{name}[{i}]", column.select((i,)))
+    elif column.type in ("float32", "float64"):
+        yield name, column.items()
+
+
 #: Type of the messages, and most of them that become bands.
 EVENT, MOST = "bosdyn.api.Event", 500
 
@@ -112,14 +126,11 @@ def bands(log: Log) -> Iterator[Band]:
         if ch.schema.name != EVENT or not len(ch):
             continue
         try:
-            table = ch.to_arrow(["type", "description", "start_time", "end_time"])
+            rows = ColumnReader(ch, ["type", "description", "start_time", "end_time"]).read(slice(0, len(ch)))
         except LogError:
             continue
-        start, end = (
-            table.column(n).to_numpy().astype("datetime64[ns]").astype(np.int64)
-            for n in ("start_time", "end_time")
-        )
-        kinds, texts = (table.column(name).to_pylist() for name in ("type", "description"))
+        start, end = (column.items().astype("M8[ns]").astype(np.int64) for column in rows.columns[2:])
+        kinds, texts = (column.to_pylist() for column in rows.columns[:2])
         last = -(2**63)
         for row in np.argsort(start, kind="stable")[:MOST].tolist():
             # A time of 0 means that it is unknown.

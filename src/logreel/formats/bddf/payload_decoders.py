@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from logreel.dataclass import dataclass, replace
 from logreel.errors import DefinitionError, Problem
 from logreel.formats.bddf.records import POD_TYPES, PROTOBUF, MessageSeriesType
 from logreel.index.block_table import MISSING_SIZE

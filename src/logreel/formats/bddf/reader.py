@@ -10,12 +10,12 @@ file later.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, field, replace
 from logreel.errors import Problem
 from logreel.formats.bddf import records
 from logreel.formats.bddf.records import (

@@ -11,11 +11,11 @@ import base64
 import hashlib
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
 
+from logreel.dataclass import dataclass, field
 from logreel.io.arrays import I64
 from logreel.io.source import Buffer, Source
 from logreel.registry import format as storage

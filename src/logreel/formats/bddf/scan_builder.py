@@ -6,12 +6,12 @@ import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
 
+from logreel.dataclass import replace
 from logreel.errors import UnsupportedError
 from logreel.formats.bddf.index_reader import (
     BadIndex,

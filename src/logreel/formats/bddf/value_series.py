@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.errors import DamagedError, DefinitionError, Problem
 from logreel.formats.bddf.payload_decoders import distinct_names
 from logreel.formats.bddf.reader import locate_payloads

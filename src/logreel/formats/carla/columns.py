@@ -5,7 +5,7 @@ Each channel is read once, when it is first used.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.io.arrays import I64
+from logreel.layout.numpy_columns import Column
 from logreel.log.scan import Actor
-from logreel.log.tables import DENSE, as_numpy, table
+from logreel.log.tables import column_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,30 +38,22 @@ def metres(centimetres: Array) -> Array:
     return values
 
 
-def _paths(table: pa.Table) -> Iterator[tuple[str, Any]]:
-    """Yield path and Arrow column of every field; structs are split into their members."""
-    import pyarrow as pa
-
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if pa.types.is_struct(column.type):
-            inner = pa.table(column.flatten(), names=[field.name for field in column.type])
-            yield from ((f"{name}.{path}", member) for path, member in _paths(inner))
+def _paths(names: Sequence[str], columns: Sequence[Column]) -> Iterator[tuple[str, Column]]:
+    """Yield path and column of every field; structs are split into their members."""
+    for name, column in zip(names, columns, strict=True):
+        if column.type == "struct":
+            members = [column.member(member) for member in column.names]
+            yield from ((f"{name}.{path}", member) for path, member in _paths(column.names, members))
         else:
             yield name, column
 
 
-def _as_numpy(column: pa.ChunkedArray[Any]) -> Array:
-    import pyarrow as pa
-
-    array = column.combine_chunks()
-    if pa.types.is_boolean(array.type):
-        flags: Array = as_numpy(array.cast(pa.uint8())).view(bool)
-        return flags
-    if pa.types.is_nested(array.type) or pa.types.is_string(array.type):
-        values = np.empty(len(array), object)
-        values[:] = array.to_pylist()
+def _as_numpy(column: Column) -> Array:
+    if column.type in ("list", "array", "text"):
+        values = np.empty(len(column), object)
+        values[:] = column.to_pylist()
         return values
-    return as_numpy(array)
+    return column.items()
 
 
 class RecordingColumns:
@@ -88,10 +81,16 @@ class RecordingColumns:
         return self._kept[topic, path]
 
     def _columns(self, topic: str) -> dict[str, Any]:
-        """Return all Arrow columns of a topic by path; they are decoded in one pass."""
+        """Return all columns of a topic by path; they are decoded in one pass."""
         if topic not in self._topics:
             ch = self.log.channels.get(topic)
-            self._topics[topic] = {} if ch is None else dict(_paths(table(ch, None, None, None, DENSE)))
+            if ch is None:
+                self._topics[topic] = {}
+            else:
+                rows = column_rows(ch, None)
+                names = [f.name for f in ch.layout.record.visible()]
+                times = Column("int64", len(rows), rows.time)
+                self._topics[topic] = {"time": times, **dict(_paths(names, rows.columns))}
         return self._topics[topic]
 
     def vector(self, topic: str, field: str, rows: Any = slice(None), names: tuple[str, ...] = XYZ) -> Array:

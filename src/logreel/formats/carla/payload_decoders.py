@@ -5,13 +5,13 @@ Most packets of most kinds have no records and are skipped.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import replace
 from logreel.formats.carla.definitions import layout
 from logreel.formats.carla.reader import Found
 from logreel.formats.carla.records import FRAME_START

@@ -10,11 +10,11 @@ and the size of the packet agree; and a frame ends with ten bytes, FrameEnd and 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import Problem
 from logreel.formats.carla import definitions
 from logreel.formats.carla.records import (

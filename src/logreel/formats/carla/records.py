@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
+from logreel.dataclass import dataclass
 from logreel.formats.carla.definitions import RAW, layout, physics
 from logreel.io.source import Buffer, Source
 from logreel.layout.program import Program

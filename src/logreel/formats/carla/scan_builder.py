@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import IO, Any, cast
@@ -13,6 +12,7 @@ from typing import IO, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, replace
 from logreel.errors import DamagedError, Finding, Problem, UnsupportedError
 from logreel.formats.carla.columns import actors
 from logreel.formats.carla.definitions import RAW, layout, physics

@@ -11,11 +11,11 @@ import json
 import re
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from logreel.dataclass import dataclass, replace
 from logreel.errors import DefinitionError, LogError
 from logreel.io.source import Source
 from logreel.layout.layout import Layout

@@ -9,12 +9,12 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.errors import Problem, UnsupportedError
 from logreel.formats.koblenz.definitions import VERSIONS, Kind, read_types, registered_types
 from logreel.formats.koblenz.records import (

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 
 import numpy as np
 
+from logreel.dataclass import replace
 from logreel.errors import Problem
 from logreel.formats.koblenz.definitions import RAW
 from logreel.formats.koblenz.framing import HEADERS_AFTER_KNOWN, Found, Framing, Variant

@@ -10,12 +10,12 @@ import math
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.io.source import Buffer, Source
 from logreel.layout.nodes import Bytes, FixedArray, Node, Rest, Sequence, String, Struct, size_of
 from logreel.registry import format as storage

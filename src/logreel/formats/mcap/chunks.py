@@ -65,22 +65,21 @@ def _exceeded(source: Source, chunk: Chunk) -> str:
 
 def _zstd(packed: Buffer, size: int, limit: int) -> tuple[Buffer, str]:
     """Decompress at most *limit* bytes; return them and a description of the damage."""
-    import zstandard
+    from logreel.io import zstd
 
-    all_records = zstandard.ZstdDecompressor()
     try:
-        if size < limit and zstandard.frame_content_size(packed.data) == size:
-            return np.frombuffer(all_records.decompress(packed.data), np.uint8), ""
-    except zstandard.ZstdError as error:
+        if size < limit and zstd.stated_size(packed.data) == size:
+            return np.frombuffer(zstd.unpack(packed.data), np.uint8), ""
+    except zstd.ZstdError as error:
         # Decompressing in steps finds the valid prefix.
         _check_memory(error)
     # Pages that are not written take no memory.
     out, have, wrong = np.empty(limit, np.uint8), 0, ""
-    reader = all_records.stream_reader(packed.data, read_across_frames=True)
+    reader = zstd.reader(packed.data)
     try:
         while have < limit and (n := reader.readinto(out[have : have + _STEP].data)):
             have += n
-    except zstandard.ZstdError as error:
+    except zstd.ZstdError as error:
         _check_memory(error)
         wrong = f"its zstd frame is damaged: {error}"
     if have < min(size, limit) and not wrong:

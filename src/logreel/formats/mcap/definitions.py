@@ -15,10 +15,10 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from logreel.dataclass import dataclass, replace
 from logreel.errors import DefinitionError, Problem
 from logreel.formats.mcap.reader import OWN, FoundFile
 from logreel.formats.mcap.records import ChannelRecord

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from functools import partial
 from threading import RLock
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, replace
 from logreel.errors import Finding, Problem, UnsupportedError
 from logreel.formats.mcap.chunks import compare_plain, data_section_problem, size_limit, unpack
 from logreel.formats.mcap.reader import ChunkMessages, FoundFile, Messages, read, read_inside, read_messages

@@ -9,11 +9,11 @@ Chunks with a usable message index are not decompressed.
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import Problem
 from logreel.formats.mcap import records
 from logreel.formats.mcap.chunks import COMPRESSIONS, LARGEST, crc_problem, problem_of, unpack

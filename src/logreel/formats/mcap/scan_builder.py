@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from logreel.dataclass import replace
 from logreel.errors import Finding, Problem
 from logreel.formats.mcap import reader
 from logreel.formats.mcap.chunks import cache, compressions

@@ -168,9 +168,9 @@ def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 def _compressor(compression: str, level: int | None) -> Callable[[Payload], Any]:
     if compression == "zstd":
-        import zstandard
+        from logreel.io import zstd
 
-        return zstandard.ZstdCompressor(level=3 if level is None else level).compress
+        return zstd.compressor(3 if level is None else level)
     if compression == "lz4":
         import lz4.frame
 

@@ -13,12 +13,12 @@ import os
 import struct
 import subprocess
 import zlib
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.errors import MissingDependencyError, Problem, UnsupportedError
 from logreel.formats.rosbag.records import MAX_HEADER, BadRecord, Record
 from logreel.io.lz4_frames import unpack_lz4

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass
 from logreel.errors import Finding, Problem
 from logreel.formats.rosbag.chunks import Chunk, unpack
 from logreel.formats.rosbag.definitions import CONNECTION, Channels

@@ -15,11 +15,11 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import Finding, Problem, UnsupportedError
 from logreel.formats.rosbag import records
 from logreel.formats.rosbag.definitions import Connection

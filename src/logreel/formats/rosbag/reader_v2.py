@@ -7,8 +7,8 @@ and they have definition records instead of connections. Their index is not used
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
+from logreel.dataclass import replace
 from logreel.errors import Problem
 from logreel.formats.rosbag import records
 from logreel.formats.rosbag.chunks import Chunk, cipher_of, decrypted_record, problem_of, unpack

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import replace
 from logreel.errors import Finding, Problem, UnsupportedError
 from logreel.formats.rosbag import reader_v2, version_of
 from logreel.formats.rosbag.chunks import ENCRYPTOR, cache, cipher_of

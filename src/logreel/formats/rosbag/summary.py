@@ -6,11 +6,11 @@ The index is used if it is complete and consistent; else all records are read.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from logreel.dataclass import replace
 from logreel.errors import Finding, Problem
 from logreel.formats.rosbag import records
 from logreel.formats.rosbag.chunks import Chunk, decrypted_record, problem_of, unpack

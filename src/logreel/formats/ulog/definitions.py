@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from logreel.dataclass import dataclass
 from logreel.errors import DefinitionError, UsageError
 from logreel.formats.ulog.records import BASIC, RECORD, BadRecord, KeyValue
 from logreel.layout.layout import Layout, shared

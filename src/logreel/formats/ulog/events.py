@@ -11,11 +11,11 @@ import lzma
 import re
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from logreel.dataclass import dataclass
 from logreel.errors import DefinitionError
 from logreel.limits import Limits, beyond
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import codecs
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from logreel.dataclass import dataclass
 from logreel.errors import DefinitionError
 from logreel.formats.ulog import records
 from logreel.formats.ulog.clock import NS_PER_US, UTC_OFFSET, Found, LatestTimes, Topic

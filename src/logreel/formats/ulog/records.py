@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from logreel.dataclass import dataclass
 from logreel.io.source import Buffer, Source
 from logreel.kernels import framed
 from logreel.layout.nodes import SCALARS

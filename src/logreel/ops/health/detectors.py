@@ -8,10 +8,10 @@ do not form one tree.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from logreel.dataclass import dataclass
 from logreel.errors import LogError, Severity
 from logreel.io.arrays import F64, I64
 from logreel.layout.nodes import Struct

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from logreel.dataclass import dataclass, replace
 from logreel.errors import SEVERITIES, LogError, Severity, UsageError
 from logreel.lenses.facts import Detection, Detector, NotAssessed
 from logreel.log.log import Log

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, field, replace
 from logreel.errors import SEVERITIES, DefinitionError, Finding, LogError, Severity, TopicError, UsageError
 from logreel.index.block_table import MISSING_SIZE
 from logreel.index.gather import PayloadRange, batches, load, payload_ranges, places

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from logreel.dataclass import asdict, dataclass, replace
 from logreel.errors import LogError, Problem
 from logreel.log.log import Channel, Log
 from logreel.log.scan import Brief, Segment

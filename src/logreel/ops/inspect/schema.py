@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from logreel.dataclass import asdict, dataclass, field
 from logreel.errors import DefinitionError
-from logreel.layout.arrow_arrays import item_type
+from logreel.layout.nodes import Field, FixedArray, Node, Sequence, Struct
+from logreel.layout.numpy_columns import ARRAY, LIST, TYPE_NAMES, type_of
 from logreel.ops.json_values import to_json_values
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from logreel.log.log import Channel
 
 
@@ -49,11 +48,9 @@ class SchemaInfo:
 
 def schema(ch: Channel) -> SchemaInfo:
     """Return the definition of *ch* and its fields."""
-    from logreel.layout.arrow import schema_of
-
     definition = ch.schema
     try:
-        fields = tuple(field for top in schema_of(ch.layout) for field in _fields(top, top.name))
+        fields = tuple(field for top in ch.layout.record.visible() for field in _fields(top, top.name))
     except DefinitionError as error:
         return SchemaInfo(
             ch.topic,
@@ -75,40 +72,34 @@ def schema(ch: Channel) -> SchemaInfo:
     )
 
 
-def _fields(field: pa.Field[Any], path: str) -> Iterator[FieldInfo]:
-    """Yield *field*, or the members of a struct one by one; those of arrays of structs as ``esc[8].rpm``."""
-    import pyarrow as pa
-
-    data_type = field.type
-    while pa.types.is_nested(data_type) and not pa.types.is_struct(data_type):
-        if not pa.types.is_struct(innermost(data_type)):
-            break
-        path += f"[{data_type.list_size}]" if pa.types.is_fixed_size_list(data_type) else "[]"
-        data_type = item_type(data_type)
-    if pa.types.is_struct(data_type):
-        for i in range(data_type.num_fields):
-            yield from _fields(data_type.field(i), f"{path}.{data_type.field(i).name}")
+def _fields(member: Field, path: str) -> Iterator[FieldInfo]:
+    """Yield *member*, or the members of a struct one by one; those of arrays of structs as ``esc[8].rpm``."""
+    node = member.node
+    if isinstance(innermost(node), Struct):
+        path += sizes_text(node)
+        for inner in innermost(node).visible():
+            yield from _fields(inner, f"{path}.{inner.name}")
     else:
-        unit = (field.metadata or {}).get(b"unit", b"").decode()
-        yield FieldInfo(path, type_text(data_type), unit)
+        yield FieldInfo(path, type_text(node), member.unit)
 
 
-def innermost(data_type: pa.DataType) -> pa.DataType:
-    """Return the type of the innermost items of nested arrays."""
-    import pyarrow as pa
-
-    while pa.types.is_nested(data_type) and not pa.types.is_struct(data_type):
-        data_type = item_type(data_type)
-    return data_type
+def innermost(node: Node) -> Any:
+    """Return the node of the innermost items of nested arrays."""
+    while isinstance(node, FixedArray | Sequence) and type_of(node) in (ARRAY, LIST):
+        node = node.item
+    return node
 
 
-def type_text(data_type: pa.DataType) -> str:
-    """Return a short name of a type: ``float32[4]``, ``uint8[]``, ``string``, ``duration[ns]``."""
-    import pyarrow as pa
-
+def sizes_text(node: Node) -> str:
+    """Return the sizes of nested arrays: ``[4]``, ``[]`` …"""
     sizes = ""
-    while pa.types.is_nested(data_type) and not pa.types.is_struct(data_type):
-        sizes += f"[{data_type.list_size}]" if pa.types.is_fixed_size_list(data_type) else "[]"
-        data_type = item_type(data_type)
-    short = {"float": "float32", "double": "float64"}.get(str(data_type), str(data_type))
-    return short + sizes
+    while isinstance(node, FixedArray | Sequence) and type_of(node) in (ARRAY, LIST):
+        sizes += f"[{node.count}]" if isinstance(node, FixedArray) else "[]"
+        node = node.item
+    return sizes
+
+
+def type_text(node: Node) -> str:
+    """Return a short name of a type: ``float32[4]``, ``uint8[]``, ``string``, ``duration[ns]``."""
+    kind = type_of(innermost(node))
+    return TYPE_NAMES.get(kind, kind) + sizes_text(node)

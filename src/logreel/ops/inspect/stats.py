@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import asdict, dataclass
 from logreel.errors import DefinitionError
-from logreel.layout.arrow_arrays import as_fixed_list, as_list, as_struct, row_numbers
 from logreel.log.log import Log
 from logreel.log.scan import Brief
-from logreel.log.tables import as_numpy
 from logreel.log.times import Time, interval, mean_rate
 from logreel.log.topic_fields import FieldsByTopic, fields_by_topic
 from logreel.meaning.gaps import gap_limit, steps_of
@@ -23,8 +21,7 @@ from logreel.ops.selection import Selection
 from logreel.registry.open import as_open_log
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
+    from logreel.layout.numpy_columns import Column
     from logreel.log.joined_log import Openable
     from logreel.log.log import Channel
 
@@ -229,32 +226,31 @@ def field_stats(
     paths  only these fields and their members
     start, end  only of messages with start <= time < end (ns)
     """
+    from logreel.log.tables import PLAIN, ColumnReader, own_paths
     from logreel.ops.query.record_batches import rows_per_batch
 
     tallies: dict[str, _Tally] = {}
     try:
-        for batch in ch.batches(rows_per_batch(ch), paths, start, end):
-            for field, column in list(zip(batch.schema, batch.columns, strict=True))[1:]:
-                _tally(field.name, column, tallies)
+        reader = ColumnReader(ch, own_paths(ch, paths), PLAIN)
+        for rows in reader.batches(ch.log.index.rows_between(ch.number, start, end), rows_per_batch(ch)):
+            for name, column in zip(reader.names, rows.columns, strict=True):
+                _tally(name, column, tallies)
     except DefinitionError:
         return None
     return tuple(tally.result(path) for path, tally in tallies.items())
 
 
-def _tally(path: str, array: pa.Array[Any], tallies: dict[str, _Tally]) -> None:
-    """Add *array* to the tallies: one per item for arrays of up to 16 items in all messages."""
-    import pyarrow as pa
+def _tally(path: str, column: Column, tallies: dict[str, _Tally]) -> None:
+    """Add *column* to the tallies: one per item for arrays of up to 16 items in all messages."""
+    from logreel.layout.numpy_columns import ARRAY, LIST, STRUCT
 
-    data_type = array.type
-    if pa.types.is_struct(data_type):
-        for i, child in enumerate(as_struct(array).flatten()):
-            _tally(f"{path}.{data_type.field(i).name}", child, tallies)
-    elif pa.types.is_fixed_size_list(data_type) and data_type.list_size <= 16:
-        values = as_fixed_list(array).flatten()
-        for i in range(data_type.list_size):
-            index = np.arange(i, len(values), data_type.list_size)
-            _tally(f"{path}[{i}]", values.take(row_numbers(index)), tallies)
-    elif pa.types.is_nested(data_type):
-        _tally(f"{path}[]", as_list(array).flatten(), tallies)
-    elif pa.types.is_integer(data_type) or pa.types.is_floating(data_type):
-        tallies.setdefault(path, _Tally()).add(as_numpy(array.drop_null()))
+    if column.type == STRUCT:
+        for name in column.names:
+            _tally(f"{path}.{name}", column.member(name), tallies)
+    elif column.type == ARRAY and column.size <= 16:
+        for i in range(column.size):
+            _tally(f"{path}[{i}]", column.select((i,)), tallies)
+    elif column.type in (ARRAY, LIST):
+        _tally(f"{path}[]", column.present().all_items(), tallies)
+    elif column.type.startswith(("int", "uint", "float", "char")):
+        tallies.setdefault(path, _Tally()).add(column.present().values)

@@ -80,7 +80,7 @@ def fit(
 
     Raises DefinitionError if no field is left, MisfitError if the result would differ from *model*.
     """
-    return _Fitting(abilities, lengths or {}, kept).whole(layout, model)
+    return _Fitting(abilities, lengths or {}, kept).of_messages(layout, model)
 
 
 @dataclass(slots=True)
@@ -167,7 +167,7 @@ class _Fitting:
         self.notes: list[str] = []
         self.dropped: dict[str, str] = {}
 
-    def whole(self, layout: Layout, model: Layout | None) -> Fitted:
+    def of_messages(self, layout: Layout, model: Layout | None) -> Fitted:
         root = _as_one(layout)
         model_struct = None if model is None else _as_one(model)
         if model is None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
 
+from logreel.dataclass import dataclass, field, replace
 from logreel.errors import LogError, UsageError
 from logreel.index.gather import Rows, gather_times, intersect_rows
 from logreel.index.merge import count_before

@@ -39,7 +39,7 @@ def read_rows(channel: Channel, rows: I64) -> tuple[Arrays, I64]:
         kept = np.flatnonzero(good)
         if len(kept) != len(table):
             kept = np.flatnonzero([len(_read(channel, rows[i : i + 1], WHOLE)) for i in range(len(rows))])
-    return [_one(column) for column in table.columns[1:]], kept
+    return [_as_array(column) for column in table.columns[1:]], kept
 
 
 def has_replaced_text(array: Array) -> bool:
@@ -109,7 +109,7 @@ def _read(channel: Channel, rows: I64, shape: RowOptions) -> pa.Table:
     return TableReader(channel, None, shape).read(rows)
 
 
-def _one(column: pa.ChunkedArray[Any]) -> Array:
+def _as_array(column: pa.ChunkedArray[Any]) -> Array:
     import pyarrow as pa
 
     array = column.chunks[0] if column.num_chunks == 1 else column.combine_chunks()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from logreel.dataclass import replace
 from logreel.errors import notice
 from logreel.log.joined_log import JoinedLog, in_part, scan_of
 from logreel.log.log import Log
@@ -94,10 +94,10 @@ def _joined(log: JoinedLog, part: Part) -> Log:
     if (share := formats()[log.format].share) is not None:
         parts = list(share(parts, log.shifts))
     numbers = [
-        {ch.number: own[topic].number for topic, ch in whole.channels.items() if topic in own}
-        for whole, own in zip(log.parts, parts, strict=True)
+        {ch.number: own[topic].number for topic, ch in file.channels.items() if topic in own}
+        for file, own in zip(log.parts, parts, strict=True)
     ]
-    index = log.index.with_parts([one.index for one in parts], numbers)
+    index = log.index.with_parts([part_of_file.index for part_of_file in parts], numbers)
     members = [[(n, topic) for n, topic in names if topic in parts[n]] for names in log.members]
     in_files = {in_part(problem, file.name) for file in log.parts for problem in file.problems}
     problems = [problem for problem in log.problems if problem not in in_files]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any, Self, TypedDict
 
+from logreel.dataclass import asdict, dataclass, field
 from logreel.errors import UnsupportedError, UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import Destination, OutputStream, name_and_stream

@@ -272,7 +272,7 @@ class _MadeChunks(Chunks):
         self._rows: dict[int, list[I64]] = {n: [] for n in part.rows}
         self._sizes_made: list[int] = []
         self._kept: OrderedDict[int, Buffer] = OrderedDict()
-        self._held = 0
+        self._kept_bytes = 0
         self._lock = RLock()
 
     def add(self, batch: MessageBatch, plain: MessageBatch, taken: dict[int, I64]) -> None:
@@ -290,9 +290,9 @@ class _MadeChunks(Chunks):
         """Keep a chunk in memory, and let go of those that were not used for longest."""
         with self._lock:
             self._kept[chunk] = data
-            self._held += len(data)
-            while self._held > KEPT_BYTES and len(self._kept) > 1:
-                self._held -= len(self._kept.popitem(last=False)[1])
+            self._kept_bytes += len(data)
+            while self._kept_bytes > KEPT_BYTES and len(self._kept) > 1:
+                self._kept_bytes -= len(self._kept.popitem(last=False)[1])
 
     def _size(self, chunk: int) -> int:
         return self._sizes_made[chunk]

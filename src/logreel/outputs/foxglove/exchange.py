@@ -33,10 +33,10 @@ from logreel.lenses import (
 )
 from logreel.lenses.vehicle import vehicle_poses
 from logreel.log.scan import MADE_OF, ORIGINAL, Schema
-from logreel.log.tables import RowOptions, as_numpy, table
+from logreel.log.tables import ColumnReader, RowOptions
 from logreel.ops.rewrite import engine
 from logreel.ops.rewrite.parts import Part
-from logreel.ops.rewrite.read_rows import has_replaced_text, odd_booleans, replaced_texts
+from logreel.ops.rewrite.read_rows import odd_booleans, replaced_texts
 from logreel.ops.rewrite.streams import MessageBatch, by_time, in_order, in_time_order, merged_batches
 from logreel.outputs.foxglove import messages
 from logreel.outputs.foxglove.messages import PACKAGE, Fill, Rows, wellknown
@@ -208,13 +208,12 @@ def transcoded(ch: Channel, restamped: bool = False, skipped: list[str] | None =
     said = list[str]()
 
     def fill(ch: Channel, start: int | None, end: int | None) -> Rows:
-        rows = table(ch, None, start, end, _WHOLE)
-        texts = (chunk for column in rows.columns[1:] for chunk in column.chunks)
-        if skipped is not None and not said and any(map(has_replaced_text, texts)):
+        rows = ColumnReader(ch, None, _WHOLE).read(ch.log.index.rows_between(ch.number, start, end))
+        columns = [column.settled() for column in rows.columns]
+        if skipped is not None and not said and any(column.has_replaced_text() for column in columns):
             said.append(ch.topic)
             skipped.extend(replaced_texts(ch))
-        time = np.concatenate([np.zeros(0, np.int64), *map(as_numpy, rows.column(0).chunks)])
-        return time, values(ch.layout, message, rows.columns[1:])
+        return rows.time, values(ch.layout, message, columns)
 
     metadata = {name: value for name, value in ch.metadata.items() if name not in _OF_MESSAGES}
     metadata[engine.TRANSCODED] = ch.schema.encoding

@@ -14,13 +14,13 @@ from logreel.log.tables import distinct
 from logreel.log.times import shift_of, utc_text
 from logreel.log.topic_fields import field_picker
 from logreel.ops.json_values import to_json_values
-from logreel.outputs.registry import Job, SkipCounter
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.log.log import Channel
     from logreel.log.topic_fields import FieldsByTopic
+    from logreel.outputs.registry import Job, SkipCounter
 
 _ENCODER = json.JSONEncoder(allow_nan=False, default=to_json_values)
 
@@ -86,6 +86,9 @@ class Decoder:
         try:
             data = message.decode()
         except (DamagedError, DefinitionError) as error:
+            # Only here: `cat` starts without what writes files.
+            from logreel.outputs.registry import SkipCounter
+
             self._bad.setdefault(message.channel.topic, SkipCounter()).add(error.text)
             return None
         pick = self._pick.get(message.channel.topic)

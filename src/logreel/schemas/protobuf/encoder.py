@@ -9,21 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.io.arrays import I64
 from logreel.kernels import protobuf as kernel
-from logreel.layout.arrow_arrays import as_fixed_list, as_list, as_struct, values_of
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, FixedArray, Node, Rest, Scalar, String, Struct, Time
 from logreel.layout.nodes import Sequence as Counted
+from logreel.layout.numpy_columns import Column, column_of
 from logreel.schemas.protobuf.types import ProtoField, ProtoMessage
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _MASK = (1 << 64) - 1
 
@@ -330,78 +327,58 @@ def _kind(node: Node, name: str) -> tuple[str | ProtoMessage, bool]:
             raise TypeError(f"{type(node).__name__} is never shown")
 
 
-def values(layout: Layout, message: ProtoMessage, columns: Sequence[pa.ChunkedArray[Any]]) -> Values:
-    """Return the columns of a table of *layout* as columns of *message*; nulls become zero or empty.
+def values(layout: Layout, message: ProtoMessage, columns: Sequence[Any]) -> Values:
+    """Return columns of *layout* as columns of *message*; what is missing becomes zero or empty.
 
     message  ``descriptor_from_layout(layout, name)``
+    columns  as ``Column.settled`` returns them, or of an Arrow table
     """
-    arrays = [_joined(column) for column in columns]
     members = list(layout.record.visible())
+    columns = [c if isinstance(c, Column) else column_of(layout.root, c).settled() for c in columns]
     if not isinstance(layout.root, Counted):
-        return _members(members, message, arrays)
+        return _members(members, message, columns)
     inner = message.fields[0].kind
-    if not arrays or not isinstance(inner, ProtoMessage):
+    if not columns or not isinstance(inner, ProtoMessage):
         return {}
-    return {RECORDS: Many(_offsets(arrays[0]), _members(members, inner, [as_list(a).values for a in arrays]))}
+    records = _members(members, inner, [column.item for column in columns])
+    return {RECORDS: Many(columns[0].ends.astype(np.int64), records)}
 
 
-def _joined(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
-    import pyarrow as pa
-
-    found = column.chunks[0] if column.num_chunks == 1 else column.combine_chunks()
-    return pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found
-
-
-def _members(members: Sequence[Any], message: ProtoMessage, arrays: Sequence[pa.Array[Any]]) -> Values:
+def _members(members: Sequence[Any], message: ProtoMessage, columns: Sequence[Column]) -> Values:
     return {
-        made.name: _value(f.node, array, made.kind)
-        for f, made, array in zip(members, message.fields, arrays, strict=True)
+        made.name: _value(f.node, column, made.kind)
+        for f, made, column in zip(members, message.fields, columns, strict=True)
     }
 
 
-def _value(node: Node, array: pa.Array[Any], kind: Any) -> Any:
-    import pyarrow as pa
-
+def _value(node: Node, column: Column, kind: Any) -> Any:
     match node:
         case Scalar(type="bool"):
-            return _numbers(array.cast(pa.uint8()))
-        case Scalar():
-            return _numbers(array)
-        case Time():
-            return _numbers(array.cast(pa.int64()))
+            return column.values.view(np.uint8)
+        case Scalar() | Time():
+            return column.values
         case FixedArray(item=Scalar(type="char")) | String() | Bytes() | Rest():
-            return _bytes(array)
+            return _bytes(column)
         case Counted(item=Scalar(type="char" | "uint8")):
-            return _bytes(array)
+            return _bytes(column)
         case FixedArray(item=item, count=n):
-            offsets = np.arange(len(array) + 1, dtype=np.int64) * n
+            offsets = np.arange(len(column) + 1, dtype=np.int64) * n
             if kind == "bytes" and isinstance(item, Scalar):
-                return Many(offsets, _numbers(as_fixed_list(array).flatten()))
-            return _many(offsets, item, as_fixed_list(array).flatten(), kind)
+                return Many(offsets, column.item.values)
+            return _many(offsets, item, column.item, kind)
         case Counted(item=item):
-            return _many(_offsets(array), item, as_list(array).values, kind)
+            return _many(column.ends.astype(np.int64), item, column.item, kind)
         case Struct():
-            return _members(list(node.visible()), kind, as_struct(array).flatten())
+            return _members(list(node.visible()), kind, column.children)
         case _:
             raise TypeError(f"{type(node).__name__} is never shown")
 
 
-def _many(offsets: Any, item: Node, flat: pa.Array[Any], kind: Any) -> Many:
+def _many(offsets: Any, item: Node, flat: Column, kind: Any) -> Many:
     nested = isinstance(kind, ProtoMessage) and not isinstance(item, Struct)
     found = _value(item, flat, kind.fields[0].kind if nested else kind)
     return Many(offsets, {ROW: found} if nested else found)
 
 
-def _numbers(array: pa.Array[Any]) -> Any:
-    return (array.fill_null(0) if array.null_count else array).to_numpy(zero_copy_only=False)
-
-
-def _bytes(array: pa.Array[Any]) -> Many:
-    return Many(_offsets(array), values_of(array.buffers()[2], np.uint8))
-
-
-def _offsets(array: pa.Array[Any]) -> Any:
-    data = array.buffers()[1]
-    if data is None or not data.size:
-        return np.zeros(len(array) + 1, np.int64)
-    return values_of(data, np.int32, len(array) + 1, 4 * array.offset).astype(np.int64)
+def _bytes(column: Column) -> Many:
+    return Many(column.ends.astype(np.int64), column.values)

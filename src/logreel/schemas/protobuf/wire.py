@@ -6,7 +6,8 @@ Large or many messages are decoded by a kernel or the library. This decoder need
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from logreel.dataclass import dataclass
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 Value = int | bytes

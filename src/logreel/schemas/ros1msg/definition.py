@@ -7,10 +7,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, NoReturn
 
+from logreel.dataclass import dataclass
 from logreel.errors import DefinitionError
 from logreel.layout.nodes import MAX_DEPTH, MAX_LEAVES
 

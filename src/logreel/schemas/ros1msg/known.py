@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from importlib import resources
 from pathlib import Path
 
+from logreel.dataclass import dataclass, field
 from logreel.errors import DefinitionError, LogError
 from logreel.schemas import catalogue
 from logreel.schemas.ros1msg.definition import (

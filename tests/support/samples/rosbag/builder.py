@@ -9,6 +9,7 @@ import bz2
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cache
 
 from support.samples.rosbag import old as old
 from support.samples.rosbag.old import PADDED, Message, Topic, header, record, stamp
@@ -265,6 +266,7 @@ def tiny(version: str = "2.0") -> bytes:
     raise ValueError(f"there is no bag of version {version!r}")
 
 
+@cache
 def drive(seconds: float = 12.0, compression: str = "none", chunk_bytes: int = 256 << 10) -> bytes:
     """Return a valid bag of a small robot that drives a figure of eight in a room: 1.5 MB for 12 s.
 

@@ -23,11 +23,11 @@ from logreel.formats.carla.simulator.printing import (
 )
 from logreel.index.gather import payload_ranges
 from logreel.io.source import FILE
-from logreel.layout.arrow_arrays import as_struct
 from logreel.layout.nodes import Sequence as Counted
 from logreel.registry.commands import Answer
 
 if TYPE_CHECKING:
+    from logreel.layout.numpy_columns import Column
     from logreel.log.log import Channel, Log, Message
 
 # Physics of the UE5 line. Source: the query and the serialiser on the branch ue5-dev, not verified with a recording. A
@@ -194,24 +194,21 @@ def _decoded(ch: Channel) -> Iterator[tuple[list[list[Any]], list[int]]]:
                 got = ch.decoder.decode_batch(index, ch.layout, payloads, batch)
             else:
                 from logreel.layout.arrow import decode_variable
+                from logreel.layout.numpy_columns import NumpyFields
 
-                got = decode_variable(
-                    ch.layout, payloads.data, payloads.offset, payloads.offset + payloads.size
-                )
+                ends = payloads.offset + payloads.size
+                got = decode_variable(NumpyFields(ch.layout), payloads.data, payloads.offset, ends)
             kept = np.arange(len(batch)) if got.kept is None else got.kept
             counts = np.full(len(batch), -1, np.int64)
             counts[kept] = 1 if got.records is None else got.records
-            yield [column for array in got.arrays for column in _split(array)], counts.tolist()
+            yield [values for column in got.arrays for values in _split(column)], counts.tolist()
 
 
-def _split(array: Any) -> list[list[Any]]:
-    """Return the values of an Arrow array; of a struct one list per member."""
-    import pyarrow as pa
-
-    if pa.types.is_struct(array.type):
-        combined = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-        return [column for member in as_struct(combined).flatten() for column in _split(member)]
-    return [array.to_pylist()]
+def _split(column: Column) -> list[list[Any]]:
+    """Return the values of a column; of a struct one list per member."""
+    if column.type == "struct":
+        return [values for name in column.names for values in _split(column.member(name))]
+    return [column.to_pylist()]
 
 
 def _rows(template: str) -> Printer:

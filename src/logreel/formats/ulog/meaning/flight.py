@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, replace
 from logreel.io.arrays import F64
 from logreel.lenses.base import Columns
 from logreel.lenses.facts import ERROR, WARNING, Band, Fact, Section, Topics, inside, since_start, total
