@@ -223,7 +223,8 @@ class ViewColumns:
         until  moment of ``monotonic`` up to which it waits for a pyramid; None: PATIENCE from now on
         """
         until = monotonic() + PATIENCE if until is None else until
-        column = self._latest(wanted.key) or self._read(wanted, request)
+        latest = self._latest(wanted.key)
+        column = self._read(wanted, request) if latest is None else latest
         if isinstance(column, MemoryColumn):
             return column
         build = self._build(wanted, column)
