@@ -95,9 +95,32 @@ def _log(log_format: str, megabytes: float) -> Callable[[Path], Path]:
     return lambda folder: logs.mcap(folder, logs.bag(folder, "drive", "none", megabytes), "none", raw=True)
 
 
+def _startup() -> Group:
+    """Small commands on small logs: what they cost beside ``import numpy``."""
+    logreel = str(BIN / "logreel")
+    formats = ("ulog", "rosbag", "mcap", "bddf", "carla", "koblenz")
+    commands = {
+        "python": (sys.executable, "-c", "pass"),
+        "--version": (logreel, "--version"),
+        "--help": (logreel, "--help"),
+        "info --help": (logreel, "info", "--help"),
+        **{f"info {name}": (logreel, "info", f"PATH/{name}") for name in formats},
+        "cat -n 3": (logreel, "cat", "-n", "3", "PATH/rosbag"),
+        **{verb: (logreel, verb, "PATH/rosbag") for verb in ("stats", "schema", "check", "summary")},
+        "open, to_arrow": _python(
+            "import logreel", "next(iter(logreel.open(path + '/rosbag').values())).to_arrow()"
+        ),
+    }
+    jobs = tuple(Job(name, command=command, rounds=5) for name, command in commands.items())
+    title = "Small commands, whole processes"
+    return Group(
+        "startup", title, lambda folder: folder / "samples", (IMPORT_NUMPY, IMPORT_PYARROW, *jobs), (), "cpu"
+    )
+
+
 def groups(x: float) -> list[Group]:
     """Return a group for each format and size; with *x* below 1 the sizes of a quick run."""
-    found = []
+    found = [_startup()]
     for megabytes, rounds in SIZES.items():
         for log_format, title in (
             ("ulog", "ULog"),

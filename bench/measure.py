@@ -28,7 +28,7 @@ import bench_path  # noqa: F401 - before what it makes importable
 
 ROOT = Path(__file__).resolve().parents[1]
 #: A process that takes longer is ended, and shown as "more than".
-PATIENCE = 300.0
+PATIENCE = 120.0
 _PRELUDE = """
 import json, os, sys, threading, time
 import numpy as np

@@ -114,7 +114,7 @@ def page(path: str) -> dict[str, float]:
 
 
 def _in_page(page: Any, server: Server) -> dict[str, float]:
-    page.set_default_timeout(600_000)
+    page.set_default_timeout(60_000)
     requests: list[str] = []
     page.add_init_script(WATCH)
     page.on("request", lambda request: requests.append(request.url))
@@ -322,7 +322,7 @@ def of_logreel(path: Path, cache: Path) -> tuple[float, float, float]:
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--enable-unsafe-swiftshader"]
         )
         page = browser.new_page(viewport={"width": 1440, "height": 900})
-        page.set_default_timeout(600_000)
+        page.set_default_timeout(60_000)
         mine = set(family(os.getpid()))
         started = time.perf_counter()
         server = subprocess.Popen(
@@ -362,18 +362,22 @@ def of_rerun(path: Path, picture: Path) -> tuple[float, float]:
         stderr=subprocess.DEVNULL,
     )
     try:
+        client: ViewerClient | None = None
         shown = False
-        while not shown:
-            try:
-                client = ViewerClient(f"rerun+http://127.0.0.1:{port}/proxy")
-                # The recording is active before its first data are there: an end of its timelines says that they are.
-                shown = any(line.end for one in client.get_state().recordings for line in one.timelines)
-            except ConnectionError:
-                shown = False
-            time.sleep(0.0 if shown else 0.05)
-        client.save_screenshot(str(picture))
-        while not picture.exists():
+        while not shown or client is None or not picture.exists():
+            if process.poll() is not None or time.perf_counter() - started > 60:
+                raise RuntimeError(f"rerun shows no recording within a minute: {process.returncode}")
             time.sleep(0.02)
+            try:
+                client = client or ViewerClient(f"rerun+http://127.0.0.1:{port}/proxy")
+                # The recording is active before its first data are there: an end of its timelines says that they are.
+                if not shown and any(
+                    line.end for one in client.get_state().recordings for line in one.timelines
+                ):
+                    shown = True
+                    client.save_screenshot(str(picture))
+            except ConnectionError:
+                continue
         return time.perf_counter() - started, megabytes(process.pid)
     finally:
         picture.unlink(missing_ok=True)
