@@ -67,20 +67,20 @@ VAGUE = {
 }  # fmt: skip
 #: Figures of the house that must not grow, and shrink with every room that is rebuilt; see ``figures``.
 CEILINGS = {
-    "chapters": 23,
+    "chapters": 14,
     "functions with many parameters": 0,
     "long functions": 16,
     "errors below cli that word a flag": 0,
-    "objects changed behind their back": 1,
-    "private members of other objects": 15,
+    "objects changed behind their back": 0,
+    "private members of other objects": 9,
     "class names with several ideas": 15,
-    "names that say nothing": 307,
+    "names that say nothing": 289,
     "places named by a string": 103,
     "subclasses of the engine": 0,
     "folders whose __init__ says nothing": 0,
 }
 #: Most lines and files of the source, and least median of the lines of a file: a file holds a whole concept.
-MOST_CODE_LINES, MOST_FILES, LEAST_MEDIAN = 125_000, 490, 205
+MOST_CODE_LINES, MOST_FILES, LEAST_MEDIAN = 126_000, 405, 285
 
 
 class Import(NamedTuple):

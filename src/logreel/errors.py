@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -55,20 +56,12 @@ class LogError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Subclasses take other arguments than those in ``args``; ``path`` of an ImportError is not in ``__dict__``.
-        return _rebuilt, (type(self), self.args, {**self.__dict__, "path": self.path})
+        state = {**self.__dict__, "args": self.args, "path": self.path}
+        return copyreg.__newobj__, (type(self), *self.args), state  # type: ignore[attr-defined]
 
 
 def _with(text: str, hint: str) -> str:
     return f"{text}; {hint}" if hint else text
-
-
-def _rebuilt(error_class: type[LogError], args: tuple[Any, ...], state: dict[str, Any]) -> LogError:
-    """Return a pickled error of *error_class* with its old state, without calling ``__init__``."""
-    error = error_class.__new__(error_class, *args)
-    error.args = args
-    for name, value in state.items():
-        setattr(error, name, value)
-    return error
 
 
 class UnknownFormatError(LogError):
