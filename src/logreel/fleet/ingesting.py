@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from math import inf
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
@@ -169,7 +170,7 @@ class _Seen:
     is_found: bool = False
 
 
-#: Logs that are published together at most, with one wait for the disk, and the seconds for which one waits for others.
+#: Logs that are published together at most, with one wait for the disk, and seconds between two times.
 BATCH_LOGS, BATCH_SECONDS = 32, 1.0
 
 
@@ -212,9 +213,9 @@ class _Run:
         self.places: dict[str, list[LogPlace]] = {}
         self.replaced: dict[str, list[str]] = {}
         self.count = 0
-        #: Logs that wait to be published, and when the first of them was complete.
+        #: Logs that wait to be published, and when some were published last.
         self.complete: list[_Complete] = []
-        self.waiting_since = 0.0
+        self.published_at = -inf
         #: Whether jobs sync their files: where they run on other machines, whose memory this one cannot sync.
         self.sync = engine.name != "local"
         #: Whether an earlier run did not end, so that files may lie about that no manifest names.
@@ -512,10 +513,9 @@ class _Run:
         )
         # Of thousands of logs, only those that are being written stay in memory.
         log.tasks, log.results, log.jobs = [], {}, {}
-        if len(self.complete) == 1:
-            self.waiting_since = monotonic()
-        if len(self.complete) >= BATCH_LOGS or monotonic() - self.waiting_since >= BATCH_SECONDS:
+        if len(self.complete) >= BATCH_LOGS or monotonic() - self.published_at >= BATCH_SECONDS:
             self._publish_complete(total)
+            self.published_at = monotonic()
 
     def _publish_complete(self, total: int) -> None:
         """Publish the logs that wait; *total*: logs of the run."""
