@@ -93,6 +93,11 @@ def test_importing_the_plugin_module_loads_only_errors(spawn: Spawn) -> None:
     ]
 
 
+def test_the_errors_are_an_attribute_of_the_package_and_load_nothing_else(spawn: Spawn) -> None:
+    code = "import sys, logreel; logreel.errors.LogError; print(*(m for m in sys.modules if m.startswith('logreel.')))"
+    assert spawn("-c", code).stdout.split() == [b"logreel._version", b"logreel.dataclass", b"logreel.errors"]
+
+
 def test_reading_names_need_no_arrow_and_no_hypothesis(spawn: Spawn) -> None:
     code = (
         "import sys\n"

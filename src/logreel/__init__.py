@@ -78,6 +78,9 @@ __all__: list[str] = sorted([*_LAZY, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
+    if name == "errors":
+        # A module of logreel itself, for which no format has to be asked.
+        return importlib.import_module("logreel.errors")
     if name not in _LAZY:
         return _format_module(name)
     module, attribute = _LAZY[name]

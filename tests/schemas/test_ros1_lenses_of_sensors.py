@@ -9,7 +9,7 @@ import pytest
 
 from logreel.errors import UnsupportedError
 from logreel.lenses import base, lenses
-from logreel.log.tables import TableReader
+from logreel.log.columns import ColumnReader
 from support.builders.ros1_messages import XYZI, cloud, header, points, xyz
 from support.oracles.ros1 import channel, encoded, layout_of, log_of
 
@@ -146,8 +146,8 @@ def test_large_messages_are_decoded_a_few_at_a_time(room, batches, monkeypatch):
         sizes.append(rows.stop - rows.start)
         return read(reader, rows)
 
-    read = TableReader.read
-    monkeypatch.setattr(TableReader, "read", counted)
+    read = ColumnReader.read
+    monkeypatch.setattr(ColumnReader, "read", counted)
     monkeypatch.setattr(base, "FEW_BYTES", room)
     assert [bytes(one.data) for one in lens.pictures(ch)] == [one["data"] for one in made]
     assert sizes == batches
