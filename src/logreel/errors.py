@@ -175,7 +175,8 @@ def library(module: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise missing(error) or error from error
+        # What a broken library says may name nothing.
+        raise missing(error) or MissingDependencyError(*LIBRARIES[module]) from error
 
 
 class NotFoundError(LogError, KeyError):

@@ -194,8 +194,8 @@ def test_a_file_of_a_run_that_died_is_written_again_if_its_bytes_are_others(
 def test_logs_that_are_complete_together_wait_for_the_disk_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Local(Inline):
-        name = "local"
+    class Local(LocalEngine):
+        run = Inline.run
 
     synced: list[Path] = []
 

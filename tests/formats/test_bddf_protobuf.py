@@ -188,7 +188,7 @@ def test_every_verb_accepts_a_bddf_log(run: Run, tmp_path: Path, monkeypatch: py
         ["check"],
     ):
         done = run(verb[0], "w.bddf", *verb[1:])
-        assert (done.code, bool(done.out)) == (0, True), (verb, done.err)
+        assert (done.code, bool(done.out)) == (0, True), (verb, done.err, done.out)
     for out in ("w.parquet/", "w.csv/", "w.arrow/", "w.ndjson"):
         assert run("convert", "w.bddf", out).code == 0, out
 

@@ -53,6 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except SystemExit as ended:
         # SIGTERM at such a moment.
         return ended.code if isinstance(ended.code, int) else 1
+    except MemoryError:
+        # There was no room for the module that reports errors either.
+        sys.stderr.write("logreel: not enough memory for this\n")
+        return 1
 
 
 def run(args: Sequence[str]) -> int:

@@ -217,7 +217,7 @@ class _Run:
         self.complete: list[_Complete] = []
         self.published_at = -inf
         #: Whether jobs sync their files: where they run on other machines, whose memory this one cannot sync.
-        self.sync = engine.name != "local"
+        self.sync = not isinstance(engine, LocalEngine)
         #: Whether an earlier run did not end, so that files may lie about that no manifest names.
         self.unclean = any(dataset.stage.iterdir())
         (dataset.stage / "running").touch()

@@ -457,7 +457,10 @@ class ColumnReader(RowReader[ChannelRows]):
         return ChannelRows(times, columns)
 
     def _empty(self) -> ChannelRows:
-        return ChannelRows(np.zeros(0, np.int64), self.projection.empty())
+        columns = self.projection.empty()
+        if not self.shape.explode and isinstance(self.ch.layout.root, Records):
+            columns = [self.projection.lists(np.zeros(1, np.int32), column) for column in columns]
+        return ChannelRows(np.zeros(0, np.int64), columns)
 
     def _concat(self, parts: Sequence[ChannelRows]) -> ChannelRows:
         from logreel.layout.numpy_columns import concatenated

@@ -22,7 +22,7 @@ from logreel.io.arrays import I64
 from logreel.io.source import FILE, Source
 from logreel.kernels import bddf
 from logreel.layout.layout import Layout
-from logreel.layout.nodes import SCALARS, Field, Padding, Scalar, Skip, Struct
+from logreel.layout.nodes import SCALARS, Field, Scalar, Struct
 from logreel.log.scan import Noted, PayloadDecoder, payloads
 from logreel.log.side_columns import SideColumnsDecoder, with_members
 from logreel.schemas.jsonschema import JsonDecoder
@@ -255,16 +255,16 @@ class SignalDecoder:
         fields = layout.record.fields
         got = self._base.decode_batch(index, Layout(Struct(fields[:k]), layout.name), piece, rows)
         wanted = [
-            schema
+            (f.node, schema)
             for f, schema in zip(fields[k:], self._schemas.values(), strict=True)
-            if not isinstance(f.node, Padding | Skip)
+            if isinstance(f.node, Struct)
         ]
         if not wanted:
             return got
         values = list(map(_values, payloads(piece)))
         if got.kept is not None:
             values = [values[i] for i in got.kept.tolist()]
-        return replace(got, arrays=[*got.arrays, *(_column(schema, values) for schema in wanted)])
+        return replace(got, arrays=[*got.arrays, *(_column(node, schema, values) for node, schema in wanted)])
 
     def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, Any]:
         """See PayloadDecoder."""
@@ -284,13 +284,12 @@ def _values(data: bytes) -> bytes:
         return b""
 
 
-def _column(schema: Signals, values: list[bytes]) -> Column:
+def _column(node: Struct, schema: Signals, values: list[bytes]) -> Column:
     from logreel.layout.numpy_columns import Column, struct, type_of
 
     fits = np.array([len(value) == schema.size for value in values], bool)
     table = np.frombuffer(b"".join(v for v, fit in zip(values, fits, strict=True) if fit), schema.dtype)
     members = [
-        (f, Column(type_of(f.node), len(table), np.ascontiguousarray(table[f.name])))
-        for f in schema.node.visible()
+        (f, Column(type_of(f.node), len(table), np.ascontiguousarray(table[f.name]))) for f in node.visible()
     ]
     return struct(members, len(table)).take(np.cumsum(fits) - 1, ~fits)
