@@ -19,6 +19,7 @@ import re
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -47,9 +48,12 @@ def all_groups(scale: float, run: Run) -> list[Group]:
 
 
 def measure(groups: list[Group], seconds: float, run: Run) -> list[Taken]:
-    """Return the figures of as many rounds as fit into the time; the first is always complete."""
+    """Return the figures of as many rounds as fit into the time; the first is always complete.
+
+    Ctrl-C ends it with the groups that have had a round.
+    """
     begin, taken = time.perf_counter(), [Taken(group) for group in groups]
-    with tempfile.TemporaryDirectory(prefix="logreel-bench-") as name:
+    with tempfile.TemporaryDirectory(prefix="logreel-bench-") as name, suppress(KeyboardInterrupt):
         folder = Path(name)
         compileall.compile_dir(ROOT / "src", quiet=2)
         compile_walk(folder)
@@ -66,7 +70,7 @@ def measure(groups: list[Group], seconds: float, run: Run) -> list[Taken]:
     used = os.times()
     cpu = used.children_user + used.children_system
     print(f"\r{time.perf_counter() - begin:5.0f} s, {cpu:.0f} s of CPU{'':50}", file=sys.stderr)
-    return taken
+    return [one for one in taken if one.rounds]
 
 
 def table(found: dict[str, Any]) -> str:

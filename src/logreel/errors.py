@@ -176,7 +176,8 @@ def library(module: str) -> Any:
         return import_module(module)
     except ImportError as error:
         # What a broken library says may name nothing.
-        raise missing(error) or MissingDependencyError(*LIBRARIES[module]) from error
+        known = MissingDependencyError(*LIBRARIES[module]) if module in LIBRARIES else error
+        raise missing(error) or known from error
 
 
 class NotFoundError(LogError, KeyError):

@@ -266,7 +266,7 @@ def test_sql_expressions_of_engineers_are_answered(page: Page, expression: str) 
 def test_work_for_a_client_that_has_gone_stops(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, ended = threading.Event(), threading.Event()
 
-    def endless(log: Any, wanted: Any, lo: Any, hi: Any, pixels: int, given: Any) -> Any:
+    def endless(log: Any, wanted: Any, window: Any, given: Any) -> Any:
         begun.set()
         try:
             while True:
