@@ -682,11 +682,12 @@ def column_of(node: Node, values: Any) -> Column:
     return column_from(values)
 
 
-class NumpyFields:
-    """The fields of a Layout that are read, and the Columns that they become; see ``SelectedFields``.
+class FieldsOfLayout:
+    """Fields of a Layout that are read, whatever they become.
 
     layout  the whole Layout
     fields  field paths in the order of the columns; None: every visible top-level member
+    part    *layout* with only these fields visible: what kernels and PayloadDecoders read
 
     Raises NotFoundError (a KeyError) for an unknown path.
     """
@@ -695,6 +696,19 @@ class NumpyFields:
         self.layout = layout
         self.fields = None if fields is None else tuple(fields)
         self.part = layout if self.fields is None else layout.project(self.fields)
+
+    @cached_property
+    def program(self) -> Program:
+        """The Program that walks one message and copies these fields."""
+        return compile_layout(self.part)
+
+    @cached_property
+    def _steps(self) -> list[tuple[str | int, ...]]:
+        return [steps_of(self.part.record, path) for path in self.fields or ()]
+
+
+class NumpyFields(FieldsOfLayout):
+    """The fields of a Layout that are read, and the Columns that they become; see ``SelectedFields``."""
 
     @property
     def names(self) -> Seq[str]:
@@ -707,15 +721,6 @@ class NumpyFields:
         if self.fields is None:
             return [f.unit for f in self.part.record.visible()]
         return [unit_at(self.part.record, steps) for steps in self._steps]
-
-    @cached_property
-    def program(self) -> Program:
-        """The Program that walks one message and copies these fields."""
-        return compile_layout(self.part)
-
-    @cached_property
-    def _steps(self) -> list[tuple[str | int, ...]]:
-        return [steps_of(self.part.record, path) for path in self.fields or ()]
 
     def build(self, buffers: Buffers, rows: int) -> list[Column]:
         """See SelectedFields."""

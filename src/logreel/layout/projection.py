@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from collections.abc import Sequence as Seq
 from functools import cached_property
 from typing import Any
@@ -16,35 +15,12 @@ from logreel.errors import UsageError
 from logreel.io.arrays import I64
 from logreel.layout.arrow_arrays import as_fixed_list, as_list, as_struct, row_numbers
 from logreel.layout.arrow_from_buffers import arrow_field, arrow_of, build_fields, list_array
-from logreel.layout.layout import Layout
-from logreel.layout.nodes import Sequence, steps_of
-from logreel.layout.numpy_columns import Buffers, unit_at
-from logreel.layout.program import Program, compile_layout
+from logreel.layout.nodes import Sequence
+from logreel.layout.numpy_columns import Buffers, FieldsOfLayout, unit_at
 
 
-class Projection:
-    """The fields of a Layout that are read, and the Arrow columns that they become.
-
-    layout  the whole Layout
-    fields  field paths in the order of the columns; None: every visible top-level member
-    part    *layout* with only these fields visible: what kernels and PayloadDecoders read
-
-    Raises NotFoundError (a KeyError) for an unknown path.
-    """
-
-    def __init__(self, layout: Layout, fields: Iterable[str] | None = None) -> None:
-        self.layout = layout
-        self.fields = None if fields is None else tuple(fields)
-        self.part = layout if self.fields is None else layout.project(self.fields)
-
-    @cached_property
-    def program(self) -> Program:
-        """The Program that walks one message and copies these fields."""
-        return compile_layout(self.part)
-
-    @cached_property
-    def _steps(self) -> list[tuple[str | int, ...]]:
-        return [steps_of(self.part.record, path) for path in self.fields or ()]
+class Projection(FieldsOfLayout):
+    """The fields of a Layout that are read, and the Arrow columns that they become."""
 
     @cached_property
     def _records_fields(self) -> list[pa.Field[Any]]:
