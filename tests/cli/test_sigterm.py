@@ -45,3 +45,22 @@ def test_signals_leave_no_unfinished_file(
         assert sorted(os.listdir(logs)) == sorted([*before, *made])
         for name in made:
             (logs / name).unlink()
+
+
+ANSWERED = """
+import os, signal, time
+from logreel.cli.console import stop_requested
+from logreel.cli.signals import StopSignals
+
+with StopSignals():
+    with stop_requested() as stop:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop()
+    time.sleep(0.5)
+    print("reported")
+"""
+
+
+def test_what_stopped_as_asked_says_so_without_being_interrupted(spawn: Spawn, tmp_path: Path) -> None:
+    done = spawn("-c", ANSWERED, cwd=tmp_path)
+    assert (done.returncode, done.stdout.strip()) == (0, b"reported"), done.stderr

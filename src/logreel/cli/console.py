@@ -253,11 +253,13 @@ def _restore_mode_on_continue(handle: int, mode: list[Any], continued: Callable[
 def stop_requested() -> Iterator[Callable[[], bool]]:
     """Yield a function that returns whether SIGINT (Ctrl-C), SIGTERM or SIGHUP (a closed terminal) was received.
 
-    A second signal ends the process at once: the file keeps its temporary name, with all messages flushed so far.
+    After the block, a signal that it has answered interrupts nothing any more. A second signal ends the process at
+    once: the file keeps its temporary name, with all messages flushed so far.
     """
     signals = current()
     with signals.seen_by_loop(None):
         yield lambda: signals.received != 0
+        signals.answered()
 
 
 class StatusText:

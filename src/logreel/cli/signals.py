@@ -116,6 +116,10 @@ class StopSignals:
         finally:
             self._loops.pop()
 
+    def answered(self) -> None:
+        """Raise no exception for a signal that was received: the command has stopped its work, and only says so."""
+        self._over = self.received != 0
+
     def _handle(self, number: int, frame: FrameType | None) -> None:
         again, self._again = self._again, False
         now = time.monotonic()
