@@ -6,6 +6,9 @@ LOGREEL_SOAK ?= 500
 LOGREEL_SHRINK ?= 200
 ASAN_FUZZ    ?= 2000
 
+# Tests start hundreds of processes of logreel, and each would compile it anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 BIN  := $(VENV)/bin
 
