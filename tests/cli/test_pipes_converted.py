@@ -16,7 +16,7 @@ import pytest
 import logreel
 from cli.test_pipes_read import SUFFIXES, piped
 from support.builders.contents import SAMPLES
-from support.harness.cli_runner import Spawn
+from support.harness.cli_runner import Run, Spawn
 
 READERS = {".parquet": pq.read_table, ".arrow": lambda path: pyarrow.ipc.open_file(path).read_all()}
 
@@ -55,31 +55,31 @@ def tables(folder: Path) -> dict[str, object]:
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_tables_appear_while_the_pipe_is_open_and_equal_those_of_the_file(
-    suffix: str, spawn: Spawn, tmp_path: Path
+    suffix: str, run: Run, tmp_path: Path
 ) -> None:
     data = SAMPLES[suffix]()
     (tmp_path / f"x{suffix}").write_bytes(data)
-    due = spawn("-m", "logreel", "convert", tmp_path / f"x{suffix}", f"{tmp_path}/due.csv/")
+    due = run("convert", tmp_path / f"x{suffix}", f"{tmp_path}/due.csv/")
     active = tmp_path / "x.csv.active"
     with piped("convert", "-", f"{tmp_path}/x.csv/") as process:
         send(process, data[: len(data) * 4 // 5])
         wait_until(lambda: any(one.stat().st_size > 200 for one in active.glob("*.csv")))
         assert not (tmp_path / "x.csv").exists()
         _, err = process.communicate(data[len(data) * 4 // 5 :], timeout=120)
-    assert (process.returncode, due.returncode) == (0, 0), err
+    assert (process.returncode, due.code) == (0, 0), err
     assert tables(tmp_path / "x.csv") == tables(tmp_path / "due.csv")
-    assert err == due.stderr.replace(b"due.csv", b"x.csv")
+    assert err.decode() == due.err.replace("due.csv", "x.csv")
     assert not active.exists()
 
 
 @pytest.mark.parametrize("form", [".parquet", ".arrow"])
 @pytest.mark.parametrize("suffix", [".mcap", ".ulg"])
 def test_tables_with_types_from_a_pipe_hold_the_rows_of_the_file(
-    form: str, suffix: str, spawn: Spawn, tmp_path: Path
+    form: str, suffix: str, run: Run, tmp_path: Path
 ) -> None:
     data = SAMPLES[suffix]()
     (tmp_path / f"x{suffix}").write_bytes(data)
-    spawn("-m", "logreel", "convert", tmp_path / f"x{suffix}", f"{tmp_path}/due{form}/")
+    run("convert", tmp_path / f"x{suffix}", f"{tmp_path}/due{form}/")
     with piped("convert", "-", f"{tmp_path}/x{form}/") as process:
         for at in range(0, len(data), len(data) // 7):
             send(process, data[at : at + len(data) // 7])
@@ -109,7 +109,7 @@ def test_one_channel_goes_to_stdout_while_the_pipe_is_open(spawn: Spawn, tmp_pat
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("damage", ["cut", "zeros"])
 def test_a_cut_or_damaged_pipe_gives_the_tables_of_the_same_file(
-    suffix: str, damage: str, spawn: Spawn, tmp_path: Path
+    suffix: str, damage: str, run: Run, spawn: Spawn, tmp_path: Path
 ) -> None:
     whole = bytearray(SAMPLES[suffix]())
     middle = len(whole) * 2 // 3
@@ -117,9 +117,9 @@ def test_a_cut_or_damaged_pipe_gives_the_tables_of_the_same_file(
         whole[middle : middle + 300] = bytes(300)
     data = bytes(whole[:-100] if damage == "zeros" else whole[:middle])
     (tmp_path / f"x{suffix}").write_bytes(data)
-    due = spawn("-m", "logreel", "convert", tmp_path / f"x{suffix}", f"{tmp_path}/due.csv/")
+    due = run("convert", tmp_path / f"x{suffix}", f"{tmp_path}/due.csv/")
     done = spawn("-m", "logreel", "convert", "-", f"{tmp_path}/x.csv/", input=data)
-    assert due.returncode == done.returncode == 3, (due.stderr, done.stderr)
+    assert due.code == done.returncode == 3, (due.err, done.stderr)
     assert tables(tmp_path / "x.csv") == tables(tmp_path / "due.csv")
 
 
@@ -141,17 +141,17 @@ def test_a_cut_or_damaged_pipe_gives_the_tables_of_the_same_file(
     ids=str,
 )
 def test_options_and_faults_are_those_of_a_file(
-    options: list[str], out: str, spawn: Spawn, tmp_path: Path
+    options: list[str], out: str, run: Run, spawn: Spawn, tmp_path: Path
 ) -> None:
     data = SAMPLES[".bag"]()
     (tmp_path / "x.bag").write_bytes(data)
     folders = [tmp_path / name for name in ("due", "found")]
     for folder in folders:
         folder.mkdir()
-    due = spawn("-m", "logreel", "convert", tmp_path / "x.bag", f"{folders[0]}/{out}", *options)
+    due = run("convert", tmp_path / "x.bag", f"{folders[0]}/{out}", *options)
     done = spawn("-m", "logreel", "convert", "-", f"{folders[1]}/{out}", *options, input=data)
-    text = done.stderr.replace(b"<stdin>", bytes(tmp_path / "x.bag")).replace(b"/found/", b"/due/")
-    assert (done.returncode, text) == (due.returncode, due.stderr)
+    text = done.stderr.decode().replace("<stdin>", str(tmp_path / "x.bag")).replace("/found/", "/due/")
+    assert (done.returncode, text) == (due.code, due.err)
     names = [[one.name for one in folder.iterdir() if one.suffix != ".active"] for folder in folders]
     assert names[0] == names[1]
     for name in names[0]:
@@ -185,7 +185,7 @@ def test_folders_are_replaced_only_with_force_and_only_those_of_logreel(spawn: S
 @pytest.mark.parametrize("damage", ["none", "cut", "zeros"])
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_log_from_a_pipe_has_the_bytes_of_the_converted_file(
-    suffix: str, damage: str, spawn: Spawn, tmp_path: Path
+    suffix: str, damage: str, run: Run, tmp_path: Path
 ) -> None:
     whole = bytearray(SAMPLES[suffix]())
     middle = len(whole) * 2 // 3
@@ -193,7 +193,7 @@ def test_a_log_from_a_pipe_has_the_bytes_of_the_converted_file(
         whole[middle : middle + 300] = bytes(300)
     data = bytes(whole[:middle] if damage == "cut" else whole)
     (tmp_path / f"x{suffix}").write_bytes(data)
-    due = spawn("-m", "logreel", "convert", tmp_path / f"x{suffix}", tmp_path / f"due{suffix}")
+    due = run("convert", tmp_path / f"x{suffix}", tmp_path / f"due{suffix}")
     active = tmp_path / f"y{suffix}.active"
     with piped("convert", "-", str(tmp_path / f"y{suffix}")) as process:
         send(process, data[: len(data) * 4 // 5])
@@ -201,7 +201,7 @@ def test_a_log_from_a_pipe_has_the_bytes_of_the_converted_file(
             # These are composed of messages when all is there.
             wait_until(lambda: active.exists() and active.stat().st_size > len(data) // 4)
         _, err = process.communicate(data[len(data) * 4 // 5 :], timeout=120)
-    assert process.returncode == due.returncode, (err, due.stderr)
+    assert process.returncode == due.code, (err, due.err)
     # Zeros in a picture are not noticed.
     assert process.returncode == (0 if damage == "none" or (suffix, damage) == (".vel", "zeros") else 3)
     found = (tmp_path / f"y{suffix}").read_bytes()
