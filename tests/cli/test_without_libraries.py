@@ -44,7 +44,6 @@ COMMANDS = {
 #: Those that need pyarrow, as README.md says; the others give the same without it.
 NEEDS_ARROW = {
     "cat csv", "sql", "slice --where", "fleet", "convert .csv/", "convert .parquet/", "convert .arrow/", "convert .rrd",
-    "convert .bag", "convert .ulg", "convert .bddf", "migrate",
 }  # fmt: skip
 LIBRARIES_OF_COLUMNS = ("pyarrow", "duckdb", "pandas", "polars", "starlette", "uvicorn")
 

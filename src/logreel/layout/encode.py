@@ -1,4 +1,4 @@
-"""Encoding of payloads by a Layout: many rows at once from Arrow, or one message from a mapping."""
+"""Encoding of payloads by a Layout: many rows at once from columns, or one message from a mapping."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import replace
 from logreel.errors import UsageError
 from logreel.io.arrays import I64
-from logreel.layout.arrow_arrays import as_fixed_list, as_list, as_struct, values_of
 from logreel.layout.decode import CODES
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import (
     MAX_SIZE,
+    SCALARS,
     Align,
     Bytes,
     Expect,
@@ -30,7 +31,20 @@ from logreel.layout.nodes import (
     Struct,
     Time,
 )
-from logreel.layout.program import Column, compile_layout
+from logreel.layout.numpy_columns import (
+    ARRAY,
+    BYTES,
+    DURATION,
+    LIST,
+    STRUCT,
+    TEXT,
+    TIME,
+    Column,
+    column_from,
+    type_of,
+)
+from logreel.layout.program import Column as ProgramColumn
+from logreel.layout.program import compile_layout
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,29 +64,51 @@ def encode_table(
 
     Raises UsageError where a column is missing, or contains values that do not fit the Layout.
     """
+    return encode_columns(layout, columns_of(layout, table), table.num_rows, records)
+
+
+def columns_of(layout: Layout, table: pa.Table) -> dict[str, Column]:
+    """Return the columns of *table* that are visible members of *layout*, with the types of these, by name.
+
+    Raises UsageError for values that the type cannot hold, and for missing ones.
+    """
     import pyarrow as pa
 
-    from logreel.kernels import layout_encode as kernel
     from logreel.layout.arrow_from_buffers import arrow_type
 
-    has_records = isinstance(layout.root, Sequence)
-    if has_records and records is None:
-        records = np.ones(table.num_rows, np.int64)
-    buffers: list[NDArray[Any]] = []
-    if has_records and records is not None:
-        buffers.append(np.concatenate([[0], np.cumsum(records)]).astype(np.int32))
+    columns = dict[str, Column]()
     for f in layout.record.visible():
         if f.name not in table.column_names:
-            raise UsageError(f"there is no column {f.name!r}; the message has {_names(layout)}")
+            continue
         column = table.column(f.name).combine_chunks()
         array = pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
         try:
             array = array.cast(arrow_type(f.node))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise UsageError(f"column {f.name!r} cannot become {arrow_type(f.node)}: {error}") from None
-        buffers += buffers_from_arrow(f.node, array, f.name)
+        columns[f.name] = column_from(array)
+        _check_present(columns[f.name], f.name)
+    return columns
+
+
+def encode_columns(
+    layout: Layout, columns: Mapping[str, Column], rows: int, records: I64 | None = None
+) -> tuple[NDArray[np.uint8], I64]:
+    """Return the same as ``encode_table`` of columns by name, of *rows* values each."""
+    from logreel.kernels import layout_encode as kernel
+
+    has_records = isinstance(layout.root, Sequence)
+    if has_records and records is None:
+        records = np.ones(rows, np.int64)
+    buffers: list[NDArray[Any]] = []
+    if has_records and records is not None:
+        buffers.append(np.concatenate([[0], np.cumsum(records)]).astype(np.int32))
+        rows = len(records)
+    for f in layout.record.visible():
+        if f.name not in columns:
+            raise UsageError(f"there is no column {f.name!r}; the message has {_names(layout)}")
+        buffers += buffers_of(f.node, columns[f.name], f.name)
     program = compile_layout(layout)
-    rows = table.num_rows if records is None or not has_records else len(records)
     data, offsets = _by_column(program.columns, iter(buffers))
     size = np.empty(rows, np.int64)
     done, why = kernel.encoded_sizes(program.ops, offsets, size, MAX_SIZE)
@@ -89,7 +125,7 @@ def _names(layout: Layout) -> str:
 
 
 def _by_column(
-    columns: tuple[Column, ...], buffers: Iterator[NDArray[Any]]
+    columns: tuple[ProgramColumn, ...], buffers: Iterator[NDArray[Any]]
 ) -> tuple[list[NDArray[Any]], list[NDArray[np.int32]]]:
     """Return the bytes and the offsets of each column; ``_NOTHING`` where it has none."""
     data, offsets = list[NDArray[Any]](), list[NDArray[np.int32]]()
@@ -223,53 +259,103 @@ def times_of(table: pa.Table) -> I64:
 Buffer = NDArray[Any]
 
 
-def buffers_from_arrow(node: Node, array: pa.Array[Any], name: str) -> Iterator[Buffer]:
-    """Yield the buffers of *array*, of type ``arrow_type(node)``, as ``arrow_from_buffers.build`` takes them.
+def buffers_of(node: Node, column: Column, name: str) -> Iterator[Buffer]:
+    """Yield the buffers of *column* as ``numpy_columns.build`` takes them for *node*; numbers of other types are cast.
 
     name  of the field, for errors
 
     Raises UsageError for missing values, and for values that do not fit the bytes of *node*.
     """
-    if array.null_count:
-        raise UsageError(f"{name}: {array.null_count} values are missing; a message has every field")
+    _check_present(column, name)
+    wanted = type_of(node)
     match node:
-        case Scalar(type="bool"):
-            yield _bytes(array.cast("uint8"))
         case Scalar():
-            yield _bytes(array)
+            yield _number(wanted, column, name).view(np.uint8)
         case Time(signed=signed):
-            yield _time_words(_bytes(array).view(np.int64), signed, name)
+            yield _time_words(_number(wanted, column, name), signed, name)
         case FixedArray(item=Scalar(type="char"), count=n):
-            yield _padded(array, n, name)
-        case FixedArray(item=item):
-            yield from buffers_from_arrow(item, as_fixed_list(array).flatten(), name)
+            yield _padded(_checked(column, (TEXT, BYTES), node, name), n, name)
+        case FixedArray(item=item, count=n):
+            if column.type == LIST and (np.diff(column.ends) == n).all():
+                column = Column(ARRAY, len(column), children=(column.all_items(),), size=n)
+            if _checked(column, (ARRAY,), node, name).size != n:
+                raise _misfit(column, node, name)
+            yield from buffers_of(item, column.item, name)
         case Struct():
-            for f, child in zip(node.visible(), as_struct(array).flatten(), strict=True):
-                yield from buffers_from_arrow(f.node, child, f"{name}.{f.name}" if name else f.name)
+            names = tuple(f.name for f in node.visible())
+            if _checked(column, (STRUCT,), node, name).names != names:
+                raise _misfit(column, node, name)
+            for f, child in zip(node.visible(), column.children, strict=True):
+                yield from buffers_of(f.node, child, f"{name}.{f.name}" if name else f.name)
         case String() | Bytes() | Rest() | Sequence(item=Scalar(type="char" | "uint8")):
-            offsets = _offsets(array)
-            yield offsets
-            yield values_of(array.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
+            ends = _checked(column, (TEXT, BYTES), node, name).ends
+            if wanted == TEXT and column.type == BYTES and not replace(column, type=TEXT).is_utf8():
+                raise _misfit(column, node, name)
+            yield ends
+            yield column.values[int(ends[0]) : int(ends[-1])]
         case Sequence(item=item):
-            offsets = _offsets(array)
-            yield offsets
-            first, last = int(offsets[0]), int(offsets[-1])
-            yield from buffers_from_arrow(item, as_list(array).values.slice(first, last - first), name)
+            if column.type == ARRAY:
+                ends = np.arange(len(column) + 1, dtype=np.int32) * column.size
+                column = Column(LIST, len(column), offsets=ends, children=column.children)
+            yield _checked(column, (LIST,), node, name).ends
+            yield from buffers_of(item, column.all_items(), name)
         case _:
             raise TypeError(f"{type(node).__name__} is never shown")
 
 
-def _bytes(array: pa.Array[Any]) -> NDArray[np.uint8]:
-    """Return the values of an array of numbers or times as bytes."""
-    width = array.type.bit_width // 8
-    return values_of(array.buffers()[1], np.uint8, len(array) * width, array.offset * width)
+def _check_present(column: Column, name: str) -> None:
+    absent = 0 if column.valid is None else int(np.count_nonzero(~column.valid))
+    if absent:
+        raise UsageError(f"{name}: {absent} values are missing; a message has every field")
 
 
-def _offsets(array: pa.Array[Any]) -> NDArray[np.int32]:
-    data = array.buffers()[1]
-    if data is None or not data.size:
-        return np.zeros(1, np.int32)
-    return values_of(data, np.int32, len(array) + 1, 4 * array.offset)
+def _misfit(column: Column, node: Node, name: str) -> UsageError:
+    wanted = type_of(node)
+    text = f"column {name!r} cannot become {wanted}"
+    return UsageError(text if column.type == wanted else f"{text}: it has values of type {column.type}")
+
+
+def _checked(column: Column, types: tuple[str, ...], node: Node, name: str) -> Column:
+    """Return *column*; raise UsageError if it has none of these types."""
+    if column.type not in types:
+        raise _misfit(column, node, name)
+    return column
+
+
+#: Whole numbers up to which floats hold all of them.
+_EXACT = {"float32": 1 << 24, "float64": 1 << 53}
+
+
+def _number(wanted: str, column: Column, name: str) -> NDArray[Any]:
+    """Return numbers, flags or times as type *wanted*, without a copy where that is theirs already.
+
+    Raises UsageError for numbers that the type cannot hold.
+    """
+    stored = column.type
+    if column.data is None or column.offsets is not None:
+        raise UsageError(f"column {name!r} cannot become {wanted}: it has values of type {stored}")
+    values = np.ascontiguousarray(column.data)
+    is_moment = wanted in (TIME, DURATION)
+    if stored == wanted or (stored == "int64" and is_moment) or (column.is_time and wanted == "int64"):
+        return values
+    if is_moment or column.is_time:
+        raise UsageError(f"column {name!r} cannot become {wanted}: it has values of type {stored}")
+    dtype = np.dtype(SCALARS[wanted][0])
+    if wanted == "bool" or stored == "bool":
+        # Flags have one byte.
+        flags: NDArray[Any] = (values != 0).astype(dtype)
+        return flags
+    if dtype.kind == "f" and values.dtype.kind == "f":
+        with np.errstate(over="ignore", invalid="ignore"):
+            return values.astype(dtype)
+    if len(values):
+        low, high = values.min().item(), values.max().item()
+        limits = np.iinfo(dtype) if dtype.kind in "iu" else None
+        least, most = (limits.min, limits.max) if limits else (-_EXACT[wanted], _EXACT[wanted])
+        # Comparisons with NaN are False.
+        if not (least <= low and high <= most) or (limits and not (values == np.trunc(values)).all()):
+            raise UsageError(f"column {name!r} cannot become {wanted}: {low} to {high} do not fit")
+    return values.astype(dtype)
 
 
 def _time_words(ns: NDArray[np.int64], signed: bool, name: str) -> NDArray[np.uint8]:
@@ -280,15 +366,11 @@ def _time_words(ns: NDArray[np.int64], signed: bool, name: str) -> NDArray[np.ui
     return np.stack([seconds, rest], axis=1).astype("<i4" if signed else "<u4").view(np.uint8).ravel()
 
 
-def _padded(array: pa.Array[Any], width: int, name: str) -> NDArray[np.uint8]:
+def _padded(column: Column, width: int, name: str) -> NDArray[np.uint8]:
     """Return texts as rows of *width* bytes, padded with NUL."""
-    out = np.zeros((len(array), width), np.uint8)
-    offsets = _offsets(array).astype(np.int64)
-    length = np.diff(offsets)
+    out = np.zeros((len(column), width), np.uint8)
+    length = np.diff(column.ends)
     if len(length) and int(length.max()) > width:
         raise UsageError(f"{name}: a text of {int(length.max())} bytes where {width} fit")
-    data = array.buffers()[2]
-    if data is not None and data.size:
-        inside = np.arange(width) < length[:, None]
-        out[inside] = values_of(data, np.uint8)[offsets[0] : offsets[-1]]
+    out[np.arange(width) < length[:, None]] = column.values[int(column.ends[0]) : int(column.ends[-1])]
     return out.ravel()

@@ -337,7 +337,10 @@ class Column:
             children = [c if valid is None else c.masked(valid) for c in column.children]
             return replace(column, children=tuple(child.settled() for child in children))
         if column.children:
-            return replace(column, children=(column.all_items().settled(),))
+            items = column.all_items()
+            if column.type == ARRAY and self.valid is not None:
+                items = items.masked(np.repeat(self.valid, column.size))
+            return replace(column, children=(items.settled(),))
         return column if column.type != TEXT or column.is_utf8() else column.replaced()
 
     def is_utf8(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,8 +23,7 @@ from logreel.lenses.base import (
 from logreel.log.scan import TextLine
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
+    from logreel.layout.numpy_columns import Column
     from logreel.log.log import Channel
 
 #: Syslog numbers by level for levels that are bits (rosgraph_msgs/Log): debug 1 … fatal 16.
@@ -111,13 +110,11 @@ class LineFields:
     levels: tuple[tuple[int, int], ...]
     names: frozenset[str]
 
-    def levels_of(self, column: pa.Array[Any]) -> I64:
+    def levels_of(self, column: Column) -> I64:
         """Return int64[n]: syslog levels of a column of levels, -1 where they are unknown."""
-        import pyarrow as pa
-
-        if pa.types.is_string(column.type):
+        if column.offsets is not None:
             return np.array([LEVEL_NAMES.get(str(name).upper(), -1) for name in column.to_pylist()], np.int64)
-        numbers = np.asarray(column, np.int64)
+        numbers = column.values.astype(np.int64)
         if not self.levels:
             return np.where((numbers >= 0) & (numbers < 8), numbers, -1)
         levels = np.full(len(numbers), -1, np.int64)

@@ -26,7 +26,7 @@ from logreel.log.log import Log
 from logreel.log.scan import Schema, free_name
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from logreel.layout.numpy_columns import Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,12 @@ class Abilities:
 
 @dataclass(frozen=True, slots=True)
 class TextColumns:
-    """Lines of text: time int64[n] ns, level int64[n] of the format, text and source as arrays of strings."""
+    """Lines of text: time int64[n] ns, level int64[n] of the format, text and source as settled columns of text."""
 
     time: I64
     level: I64
-    text: pa.Array[Any]
-    source: pa.Array[Any]
+    text: Column
+    source: Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class TextChannel:
     schema: Schema
     levels: tuple[int, ...]
     unknown: int
-    columns: Callable[[TextColumns], dict[str, Any]]
+    columns: Callable[[TextColumns], dict[str, Column]]
     has_source: bool = True
 
     def level_of(self, level: I64) -> tuple[I64, I64]:
@@ -163,17 +163,20 @@ class SchemaMaker:
         """Return how to get payloads from encoded rows of a channel; None if these are the payloads."""
         return None
 
-    def encode(self, number: int, table: pa.Table, records: I64 | None = None) -> Payloads:
-        """Return the payloads of messages of a channel: one column per field of ``self.layout(number)``.
+    def encode(
+        self, number: int, columns: Mapping[str, Column], rows: int, records: I64 | None = None
+    ) -> Payloads:
+        """Return the payloads of messages of a channel: one settled column per field of ``self.layout(number)``.
 
+        rows     length of the columns
         records  int64[n]: number of rows of each message, where messages hold many records
 
         Raises UsageError for a column that is missing or has values that do not fit.
         """
-        from logreel.layout.encode import encode_table
+        from logreel.layout.encode import encode_columns
 
         splitter = self.splitter(number)
-        data, start = encode_table(self.layout(number), table, records)
+        data, start = encode_columns(self.layout(number), columns, rows, records)
         return Payloads(data, start[:-1], np.diff(start)) if splitter is None else splitter.split(data, start)
 
     def text_channel(self) -> TextChannel | None:

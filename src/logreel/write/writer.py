@@ -216,24 +216,28 @@ class Writer:
         If messages hold many records, consecutive rows of one time are one message. Raises UsageError for a column
         that is missing or holds what does not fit.
         """
-        from logreel.layout.encode import times_of
+        from logreel.layout.encode import columns_of, times_of
+        from logreel.layout.numpy_columns import Column
 
         with self._lock:
             self._check(channel)
             layout = self._schemas.layout(channel)
             times = times_of(table)
-            stamp, splitter = self._schemas.time_field(channel), self._schemas.splitter(channel)
-            if splitter is not None:
-                table = _with_zeros(table, splitter.optional)
-            if stamp is not None and stamp[0] not in table.column_names:
-                import pyarrow as pa
-
-                table = table.append_column(stamp[0], pa.array(times // stamp[1]))
+            stamp, splitter, rows = (
+                self._schemas.time_field(channel),
+                self._schemas.splitter(channel),
+                len(times),
+            )
+            columns = columns_of(layout, table)
+            for name in splitter.optional if splitter is not None else ():
+                columns.setdefault(name, Column("int64", rows, np.zeros(rows, np.int64)))
+            if stamp is not None:
+                columns.setdefault(stamp[0], Column("int64", rows, times // stamp[1]))
             records = None
             if isinstance(layout.root, Sequence):
                 edges = np.flatnonzero(np.diff(times, prepend=times[:1] - 1)) if len(times) else times
                 records, times = np.diff(np.append(edges, len(times))), times[edges]
-            payloads = self._schemas.encode(channel, table, records)
+            payloads = self._schemas.encode(channel, columns, rows, records)
             self._append(np.full(len(times), channel, np.int32), times, payloads)
 
     def _append(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
@@ -447,16 +451,6 @@ def _with_side_columns(payloads: Payloads, names: Collection[str], numbers: Mapp
         except (TypeError, OverflowError):
             raise UsageError(f"{name}: {numbers[name]!r:.60} is no whole number of 64 bits") from None
     return replace(payloads, side_columns=side_columns)
-
-
-def _with_zeros(table: pa.Table, names: Collection[str]) -> pa.Table:
-    """Return the table with columns of zeros for the *names* that it does not have."""
-    import pyarrow as pa
-
-    for name in names:
-        if name not in table.column_names:
-            table = table.append_column(name, pa.nulls(table.num_rows, pa.int8()).fill_null(0))
-    return table
 
 
 def create(

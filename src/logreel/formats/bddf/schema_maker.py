@@ -52,6 +52,7 @@ from logreel.formats.bddf.value_series import RAW, block_layout
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Scalar, Sequence, Struct
+from logreel.layout.numpy_columns import Column
 from logreel.log.scan import ORIGINAL, Schema, channel_key
 from logreel.schemas.jsonschema import JsonDecoder, json_bytes, json_schema
 from logreel.schemas.languages import protobuf_serializer
@@ -68,8 +69,6 @@ from logreel.write.format_writer import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from logreel.schemas.protobuf.types import ProtoMessage, Types
 
 #: Size field of the end block, as the reference writer sets it; readers ignore it.
@@ -239,30 +238,28 @@ TEXT_MESSAGE = "bosdyn.api.TextMessage"
 _TEXT_KINDS = {"message": "string", "timestamp": "time", "source": "string", "level": "int32"}
 
 
-def _text_columns(lines: TextColumns) -> dict[str, Any]:
-    import pyarrow as pa
-
+def _text_columns(lines: TextColumns) -> dict[str, Column]:
+    n = len(lines.time)
     return {
         "message": lines.text,
-        "timestamp": pa.array(lines.time),
+        "timestamp": Column("int64", n, lines.time),
         "source": lines.source,
-        "level": pa.array(lines.level.astype(np.int32)),
+        "level": Column("int32", n, lines.level.astype(np.int32)),
     }
 
 
-def _text_payloads(table: pa.Table) -> Payloads:
+def _text_payloads(columns: Mapping[str, Column], rows: int) -> Payloads:
     """Return messages of the type TextMessage."""
-    from logreel.schemas.protobuf.encoder import encode, texts
+    from logreel.schemas.protobuf.encoder import Many, encode
     from logreel.schemas.protobuf.types import ProtoField, ProtoMessage
 
     fields = (ProtoField(name, n, field_type) for n, (name, field_type) in enumerate(_TEXT_KINDS.items(), 1))
     values = dict[str, Any]()
     for name, field_type in _TEXT_KINDS.items():
-        column = table.column(name)
-        values[name] = (
-            texts(list(map(str, column.to_pylist()))) if field_type == "string" else np.asarray(column)
-        )
-    data, start = encode(ProtoMessage(TEXT_MESSAGE, tuple(fields)), values, len(table))
+        column = columns[name]
+        is_text = field_type == "string"
+        values[name] = Many(column.ends.astype(np.int64), column.values) if is_text else column.values
+    data, start = encode(ProtoMessage(TEXT_MESSAGE, tuple(fields)), values, rows)
     return Payloads(data, start[:-1], np.diff(start))
 
 
@@ -302,18 +299,20 @@ class BddfSchemaMaker(SchemaMaker):
         self._made[encoded.raw] = message, layout
         return encoded
 
-    def encode(self, number: int, table: pa.Table, records: I64 | None = None) -> Payloads:
+    def encode(
+        self, number: int, columns: Mapping[str, Column], rows: int, records: I64 | None = None
+    ) -> Payloads:
         """Return the payloads of messages; those of types made here are encoded from columns at once."""
-        if is_message(self.series[number], TEXT_MESSAGE) and table.column_names == list(_TEXT_KINDS):
-            return _text_payloads(table)
+        if is_message(self.series[number], TEXT_MESSAGE) and [*columns] == [*_TEXT_KINDS]:
+            return _text_payloads(columns, rows)
         made = self._made.get(own_descriptors(self.series[number].annotations))
         if made is None:
-            return super().encode(number, table, records)
+            return super().encode(number, columns, rows, records)
         from logreel.schemas.protobuf.encoder import encode, values
 
         message, layout = made
         names = [f.name for f in layout.record.visible()]
-        data, start = encode(message, values(layout, message, [table.column(n) for n in names]), len(table))
+        data, start = encode(message, values(layout, message, [columns[name] for name in names]), rows)
         return Payloads(data, start[:-1], np.diff(start))
 
     def text_channel(self) -> TextChannel:

@@ -9,7 +9,7 @@ import re
 import struct
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,7 @@ from logreel.io.source import Buffer
 from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, String, Struct
+from logreel.layout.numpy_columns import Column, from_values
 from logreel.layout.program import compile_layout
 from logreel.log.log import Log
 from logreel.log.scan import LATIN_1, ORIGINAL, Schema
@@ -68,9 +69,6 @@ from logreel.write.format_writer import (
     TextColumns,
 )
 from logreel.write.log_copier import Excerpt, LogCopier, joined_ranges, write_ranges
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _VERSION = re.compile(r"[^/]*@(\d{1,5})(/.*)?", re.DOTALL)
 _ID = re.compile(r"0x([0-9A-Fa-f]{1,8})")
@@ -139,19 +137,14 @@ _TEXT = Layout(
 )
 
 
-def _text_columns(lines: TextColumns) -> dict[str, Any]:
-    import pyarrow as pa
+def _text_columns(lines: TextColumns) -> dict[str, Column]:
+    level = Column("int32", len(lines.time), lines.level.astype(np.int32))
+    return {"level": level, "source": lines.source, "text": lines.text}
 
-    return {"level": pa.array(lines.level.astype(np.int32)), "source": lines.source, "text": lines.text}
 
-
-def _latin_1(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
+def _latin_1(column: Column) -> Column:
     """Return text as strings of its bytes in Latin-1; in UTF-8 what has none."""
-    import pyarrow as pa
-
-    rows = [_bytes_of(str(text)) for text in column.to_pylist()]
-    raw = pa.array(rows, pa.binary())
-    return pa.Array.from_buffers(pa.string(), len(raw), raw.buffers(), raw.offset)
+    return from_values(String(), [_bytes_of(text) for text in column.to_pylist()])
 
 
 def _bytes_of(text: str) -> bytes:
@@ -197,12 +190,12 @@ class KoblenzSchemaMaker(SchemaMaker):
         """Return the class name of a type for *topic*: topics are types."""
         return class_name(topic, registered_types().keys() | self.own.keys())
 
-    def encode(self, number: int, table: pa.Table, records: I64 | None = None) -> Payloads:
+    def encode(
+        self, number: int, columns: Mapping[str, Column], rows: int, records: I64 | None = None
+    ) -> Payloads:
         """Return the payloads of messages; texts are Latin-1 where they were in the log that is written again."""
-        for name in self.latin_1[number] & {*table.column_names}:
-            at = table.column_names.index(name)
-            table = table.set_column(at, name, _latin_1(table.column(name)))
-        return super().encode(number, table, records)
+        latin_1 = {name: _latin_1(columns[name]) for name in self.latin_1[number] & columns.keys()}
+        return super().encode(number, {**columns, **latin_1}, rows, records)
 
     def layout(self, number: int) -> Layout:
         """Return the Layout of the channel's type."""

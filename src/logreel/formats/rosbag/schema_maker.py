@@ -12,6 +12,8 @@ import numpy as np
 
 from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.layout.layout import Layout
+from logreel.layout.nodes import String
+from logreel.layout.numpy_columns import STRUCT, TIME, Column, from_values, list_column
 from logreel.log.scan import ORIGINAL, Schema
 from logreel.schemas import ros1msg
 from logreel.write.format_writer import Abilities, SchemaMaker, TextChannel, TextColumns
@@ -127,21 +129,19 @@ def _headers(topic: str, metadata: Mapping[str, Any], tolerant: bool) -> tuple[M
 LOG = "rosgraph_msgs/Log"
 
 
-def _text_columns(lines: TextColumns) -> dict[str, Any]:
-    import pyarrow as pa
-
+def _text_columns(lines: TextColumns) -> dict[str, Column]:
     n = len(lines.time)
-    none, zero = pa.array([""] * n, pa.string()), pa.array(np.zeros(n, np.uint32))
-    stamp = pa.array(lines.time, pa.timestamp("ns"))
+    none, zero = from_values(String(), [""] * n), Column("uint32", n, np.zeros(n, np.uint32))
+    header = (zero, Column(TIME, n, lines.time), none)
     return {
-        "header": pa.StructArray.from_arrays([zero, stamp, none], ["seq", "stamp", "frame_id"]),
-        "level": pa.array(lines.level.astype(np.int8)),
+        "header": Column(STRUCT, n, children=header, names=("seq", "stamp", "frame_id")),
+        "level": Column("int8", n, lines.level.astype(np.int8)),
         "name": lines.source,
         "msg": lines.text,
         "file": none,
         "function": none,
         "line": zero,
-        "topics": pa.array([[]] * n, pa.list_(pa.string())),
+        "topics": list_column(np.zeros(n + 1, np.int32), from_values(String(), [])),
     }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, cast
 
 import numpy as np
 
@@ -14,7 +13,8 @@ from logreel.formats.ulog.definitions import MAX_SIZE
 from logreel.formats.ulog.records import BASIC
 from logreel.index.channel_index import FieldAt
 from logreel.layout.layout import Layout
-from logreel.layout.nodes import Field, FixedArray, Node, Scalar, Struct, Time
+from logreel.layout.nodes import Field, FixedArray, Node, Scalar, String, Struct, Time
+from logreel.layout.numpy_columns import Column, from_values
 from logreel.log import scan as any_format
 from logreel.log.log import Log
 from logreel.log.scan import Schema
@@ -145,17 +145,15 @@ class UlogSchemaMaker(SchemaMaker):
         return None if stamp is None else ("timestamp", stamp.mul)
 
 
-def _text_columns(lines: TextColumns) -> dict[str, Any]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    source, text = cast("pa.StringArray", lines.source), cast("pa.StringArray", lines.text)
-    join: Any = pc.binary_join_element_wise
-    named = join("[", source, "] ", text, "")
+def _text_columns(lines: TextColumns) -> dict[str, Column]:
+    n, text = len(lines.time), lines.text
+    if lines.source.ends[-1]:
+        named = zip(lines.source.to_pylist(), text.to_pylist(), strict=True)
+        text = from_values(String(), [f"[{source}] {line}" if source else line for source, line in named])
     return {
-        "level": pa.array(lines.level.astype(np.uint8)),
-        "tag": pa.array(np.zeros(len(lines.time), np.uint16)),
-        "text": pc.if_else(pc.equal(source, pa.scalar("")), text, named),
+        "level": Column("uint8", n, lines.level.astype(np.uint8)),
+        "tag": Column("uint16", n, np.zeros(n, np.uint16)),
+        "text": text,
     }
 
 

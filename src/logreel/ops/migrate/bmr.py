@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from logreel.errors import DefinitionError, UsageError
-from logreel.ops.migrate.field_changes import constant_column, is_struct_path, member, node_of, part_update
+from logreel.layout.numpy_columns import Column
+from logreel.ops.migrate.field_changes import (
+    constant_column,
+    is_struct_path,
+    member,
+    node_of,
+    part_update,
+    struct_column,
+)
 from logreel.ops.migrate.interpreter import MAX_STEPS, Compiler, Method
 from logreel.ops.migrate.types import (
     BoundRule,
@@ -274,7 +282,7 @@ class _Services:
 
 
 FieldPath = tuple[str, ...]
-Make = Callable[[Columns, int], Any]
+Make = Callable[[Columns, int], Column]
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,13 +436,7 @@ def _struct(
 
 
 def _as_struct(update: ColumnUpdate) -> Make:
-    import pyarrow as pa
-
-    def make(columns: Columns, count: int) -> Any:
-        made = update(columns, count)
-        return pa.StructArray.from_arrays(list(made.values()), list(made))
-
-    return make
+    return lambda columns, count: struct_column(update(columns, count))
 
 
 def _zero(field_type: FieldType, root: TypeVersion, path: Sequence[str]) -> Make:

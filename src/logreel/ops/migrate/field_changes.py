@@ -1,4 +1,4 @@
-"""Changes of fields: other names and places, types, units, values; for one message, or for many as columns of Arrow.
+"""Changes of fields: other names and places, types, units, values; for one message, or for many as columns.
 
 What cannot be done by columns raises NotColumnsError, also for single values that do not fit; messages are then
 migrated one by one, which either works or gives the reason.
@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UsageError
-from logreel.layout.arrow_from_buffers import arrow_type
 from logreel.layout.nodes import Node, Struct
+from logreel.layout.numpy_columns import ARRAY, LIST, STRUCT, Column, from_values
 from logreel.ops.migrate.types import (
     REAL_NUMBERS,
     TIMES,
@@ -53,20 +53,36 @@ def node_of(version: TypeVersion, path: Sequence[str]) -> Node:
     return node
 
 
-def constant_column(value: Any, node: Node, count: int) -> Any:
+def constant_column(value: Any, node: Node, count: int) -> Column:
     """Return *count* times the same value; *node*: of the field, with texts as text."""
-    import pyarrow as pa
-
     try:
-        single: Any = pa.array([value], arrow_type(node))
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError):
+        single = from_values(node, [value])
+    except (ValueError, OverflowError, TypeError, AttributeError):
         raise NotColumnsError from None
-    return single.take(pa.array(np.zeros(count, np.int64)))
+    if not _is_same(single.to_pylist()[0], value):
+        raise NotColumnsError
+    return single.take(np.zeros(count, np.int64))
+
+
+def _is_same(made: Any, value: Any) -> bool:
+    """Return whether *value* is what a column of the type of its field *made* of it, and was not changed to fit."""
+    match made:
+        case float():
+            # Real numbers of 32 bits are rounded.
+            return type(value) in (int, float)
+        case dict():
+            return isinstance(value, Mapping) and all(_is_same(made[name], value.get(name)) for name in made)
+        case list():
+            return len(made) == len(value) and all(map(_is_same, made, value))
+        case str() | bytes():
+            return isinstance(value, str | bytes)
+        case _:
+            return type(value) is type(made) and bool(value == made)
 
 
 def implicit_columns(rule_update: Implicit, nested: NestedColumns) -> ColumnUpdate:
     """Return the update of columns without a rule."""
-    changes: dict[str, Callable[[Any], Any]] = {}
+    changes: dict[str, Callable[[Column], Column]] = {}
     for name, before, field_type in rule_update.nested:
         if before.nested is None or field_type.nested is None:
             raise NotColumnsError
@@ -81,58 +97,50 @@ def implicit_columns(rule_update: Implicit, nested: NestedColumns) -> ColumnUpda
     return apply
 
 
-def part_update(field_type: FieldType, update: ColumnUpdate) -> Callable[[Any], Any]:
+def part_update(field_type: FieldType, update: ColumnUpdate) -> Callable[[Column], Column]:
     """Return the update of a column of parts of messages, or of arrays of these."""
-    import pyarrow as pa
 
-    def of_structs(array: Any) -> Any:
-        names = [array.type.field(n).name for n in range(array.type.num_fields)]
-        made = update(dict(zip(names, array.flatten(), strict=True)), len(array))
-        if not made:
-            raise NotColumnsError
-        return pa.StructArray.from_arrays(list(made.values()), list(made))
+    def of_structs(column: Column) -> Column:
+        return struct_column(update(dict(zip(column.names, column.children, strict=True)), len(column)))
 
     return over_items(field_type, of_structs)
 
 
-def over_items(field_type: FieldType, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return *change* for columns of *field_type*: of its values, or of the items of its arrays."""
-    import pyarrow as pa
+def struct_column(members: Columns) -> Column:
+    """Return structs of these members."""
+    if not members:
+        raise NotColumnsError
+    first = next(iter(members.values()))
+    return Column(STRUCT, len(first), children=tuple(members.values()), names=tuple(members))
 
+
+def over_items(field_type: FieldType, change: Callable[[Column], Column]) -> Callable[[Column], Column]:
+    """Return *change* for columns of *field_type*: of its values, or of the items of its arrays."""
     if not field_type.array:
         return change
-    if field_type.count is not None:
-        count = field_type.count
-        return lambda array: pa.FixedSizeListArray.from_arrays(change(array.flatten()), count)
 
-    def of_lists(array: Any) -> Any:
-        offsets = array.offsets
-        first = offsets[0].as_py() if len(offsets) else 0
-        if first or array.offset:
+    def of_items(column: Column) -> Column:
+        if column.type not in (LIST, ARRAY) or (column.offsets is not None and column.ends[0]):
             raise NotColumnsError
-        return pa.ListArray.from_arrays(offsets, change(array.flatten()))
+        return replace(column, children=(change(column.all_items()),))
 
-    return of_lists
+    return of_items
 
 
-def member(columns: Columns, path: Sequence[str]) -> Any:
+def member(columns: Columns, path: Sequence[str]) -> Column:
     """Return the column at *path*, below structs that are no arrays."""
-    import pyarrow as pa
-
     column = columns[path[0]]
     for name in path[1:]:
-        if not pa.types.is_struct(column.type):
+        if column.type != STRUCT:
             raise NotColumnsError
-        column = column.flatten()[column.type.get_field_index(name)]
+        column = column.member(name)
     return column
 
 
 def number_update(
     old: FieldType, new: FieldType, scale: float, offset: float, clamp: bool, low: int, high: int
-) -> Callable[[Any], Any]:
+) -> Callable[[Column], Column]:
     """Return the update of a column of numbers; *low*, *high*: range of a new whole number."""
-    import pyarrow as pa
-
     if "bool" in (old.base, new.base) or new.is_bytes != old.is_bytes or old.is_bytes:
         raise NotColumnsError
     is_whole, was_whole = new.base not in REAL_NUMBERS, old.base not in REAL_NUMBERS
@@ -144,22 +152,26 @@ def number_update(
         raise NotColumnsError
     target = np.dtype(new.base)
 
-    def change(array: Any) -> Any:
-        values: NDArray[Any] = array.to_numpy(zero_copy_only=False)
+    def change(column: Column) -> Column:
+        values = column.values
         if changes:
             # Numbers are scaled as Python does: as whole ones, or as real ones of 64 bits.
             values = values.astype(np.int64 if exact else np.float64) * scale + offset
         if is_whole:
-            return pa.array(_whole(values, clamp, low, high).astype(target))
+            return _numbers(_whole(values, clamp, low, high).astype(target))
         if not np.isfinite(values).all():
-            return pa.array(values.astype(target))
+            return _numbers(values.astype(target))
         with np.errstate(over="ignore"):
             made = values.astype(target)
         if not np.isfinite(made).all():
             raise NotColumnsError
-        return pa.array(made)
+        return _numbers(made)
 
     return over_items(new, change)
+
+
+def _numbers(values: NDArray[Any]) -> Column:
+    return Column(values.dtype.name, len(values), values)
 
 
 def _whole(values: NDArray[Any], clamp: bool, low: int, high: int) -> NDArray[Any]:
@@ -287,7 +299,9 @@ class Mapped:
         makers = {name: self._column(name, new_type, nested) for name, new_type in self.new.fields.items()}
         return lambda columns, count: {name: make(columns, count) for name, make in makers.items()}
 
-    def _column(self, name: str, new_type: FieldType, nested: NestedColumns) -> Callable[[Columns, int], Any]:
+    def _column(
+        self, name: str, new_type: FieldType, nested: NestedColumns
+    ) -> Callable[[Columns, int], Column]:
         change = self.changes.get((name,))
         if change is not None and change.source is None:
             value, node = constant(change.value, new_type, change.name), node_of(self.new, [name])
@@ -297,7 +311,7 @@ class Mapped:
         if indexed or (change is not None and change.values) or not is_struct_path(self.old, path):
             raise NotColumnsError
         before = field_type(self.old, [(part, None) for part in path], MissingSourceError)
-        update: Callable[[Any], Any] | None = None
+        update: Callable[[Column], Column] | None = None
         if before.nested is not None and new_type.nested is not None:
             if (before.array, before.count) != (new_type.array, new_type.count):
                 raise NotColumnsError

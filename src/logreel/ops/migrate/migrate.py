@@ -344,20 +344,19 @@ class _Converter:
         """Return the new payloads, one after another, and their sizes; None if they have to be made one by one."""
         if self.columns is None or len(payloads.start) < FEW:
             return None
-        import pyarrow as pa
-
         from logreel.layout.arrow import decode_variable
-        from logreel.layout.encode import encode_table
+        from logreel.layout.encode import encode_columns
+        from logreel.layout.numpy_columns import NumpyFields
 
-        before, after = with_raw_text(self.old), with_raw_text(self.new)
-        got = decode_variable(before, payloads.data, payloads.start, payloads.start + payloads.size)
-        if got.bad or any(isinstance(column, pa.ChunkedArray) for column in got.arrays):
-            return None
-        names = [f.name for f in before.record.visible()]
+        before, after, count = with_raw_text(self.old), with_raw_text(self.new), len(payloads.start)
+        fields = NumpyFields(before)
         try:
-            columns = self.columns(dict(zip(names, got.arrays, strict=True)), len(payloads.start))
-            data, start = encode_table(after, pa.table(columns))
-        except (NotColumnsError, UsageError, pa.ArrowException):
+            got = decode_variable(fields, payloads.data, payloads.start, payloads.start + payloads.size)
+            if got.bad:
+                return None
+            columns = self.columns(dict(zip(fields.names, got.arrays, strict=True)), count)
+            data, start = encode_columns(after, columns, count)
+        except (NotColumnsError, UsageError):
             return None
         return data, np.diff(start)
 

@@ -16,6 +16,7 @@ from logreel.errors import DefinitionError, LogError
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, FixedArray, Node, Rest, Scalar, String, Struct, Time
 from logreel.layout.nodes import Sequence as Counted
+from logreel.layout.numpy_columns import Column
 from logreel.schemas import ros1msg
 
 #: Encoding of definitions whose nested types have names and versions of their own.
@@ -474,8 +475,8 @@ def _shown(value: Any) -> str:
 #: Values of the fields of a message by name; see ``values.Record``.
 Values = dict[str, Any]
 Update = Callable[[Values], Values]
-#: Arrow columns of messages by field, and the update of so many messages.
-Columns = dict[str, Any]
+#: Columns of messages by field, and the update of so many messages.
+Columns = dict[str, Column]
 ColumnUpdate = Callable[[Columns, int], Columns]
 
 

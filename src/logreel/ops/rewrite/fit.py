@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, UsageError
-from logreel.layout.arrow_arrays import as_fixed_list, as_list, as_struct, buffer_of, row_numbers, values_of
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Bytes, Field, FixedArray, Node, Rest, Scalar, String, Struct, Time, measure
 from logreel.layout.nodes import Sequence as Counted
-from logreel.log.tables import as_numpy
+from logreel.layout.numpy_columns import ARRAY, BYTES, DURATION, LIST, STRUCT, TIME, Column, list_column
 from logreel.write.format_writer import Abilities
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    Array = pa.Array[Any]
-    Arrays = list[Array]
+#: One per field; settled, so that no value is missing, and offsets begin at 0 and end with the last item.
+Columns = list[Column]
 
 #: Field of a message that holds all records of a message of many, and field of a struct around an array in an array.
 RECORDS, VALUES = "records", "values"
@@ -50,8 +46,8 @@ class Fitted:
 
     source: Layout
     layout: Layout
-    forward: Callable[[Arrays], Arrays]
-    back: Callable[[Arrays], Arrays]
+    forward: Callable[[Columns], Columns]
+    back: Callable[[Columns], Columns]
     notes: list[str]
     dropped: dict[str, str]
 
@@ -61,8 +57,8 @@ class _Value:
     """A node that holds another one, and conversions of its array."""
 
     node: Node
-    forward: Callable[[Array], Array] = lambda array: array
-    back: Callable[[Array], Array] = lambda array: array
+    forward: Callable[[Column], Column] = lambda column: column
+    back: Callable[[Column], Column] = lambda column: column
 
 
 def fit(
@@ -94,42 +90,50 @@ class Sizes:
     lengths: dict[Path, int] = field(default_factory=dict)
     cut: dict[Path, int] = field(default_factory=dict)
 
-    def add(self, path: Path, length: int | None) -> None:
-        """Note the length of one text or array, or the greatest of several; None: there is none."""
-        self.lengths[path] = max(self.lengths.get(path, 0), length or 0)
+    def add(self, path: Path, length: int) -> None:
+        """Note the length of one text or array, or the greatest of several; 0: there is none."""
+        self.lengths[path] = max(self.lengths.get(path, 0), length)
 
 
-def measured(layout: Layout, batches: Iterator[Arrays]) -> Sizes:
+def measured(layout: Layout, batches: Iterator[Columns]) -> Sizes:
     """Return the Sizes of all messages.
 
     batches  columns of the members of *layout*, one row per message
     """
     sizes = Sizes()
-    for arrays in batches:
-        for f, array in zip(_as_one(layout).visible(), _whole_columns(layout, arrays), strict=True):
-            _measure(f.node, array, (f.name,), sizes)
+    for columns in batches:
+        for f, column in zip(_as_one(layout).visible(), _whole_columns(layout, columns), strict=True):
+            _measure(f.node, column, (f.name,), sizes)
     return sizes
 
 
-def _measure(node: Node, array: Array, path: Path, sizes: Sizes) -> None:
-    import pyarrow.compute as pc
-
+def _measure(node: Node, column: Column, path: Path, sizes: Sizes) -> None:
     match node:
         case String() | Bytes() | Rest() | Counted(item=Scalar(type="uint8" | "char")):
-            sizes.add(path, pc.max(pc.binary_length(cast("Any", array))).as_py())
+            sizes.add(path, _longest(column))
             if isinstance(node, String) or (isinstance(node, Rest) and node.text):
-                cut = pc.sum(pc.match_substring(cast("Any", array), "\0")).as_py() or 0
-                sizes.cut[path] = sizes.cut.get(path, 0) + cut
+                sizes.cut[path] = sizes.cut.get(path, 0) + _with_nul(column)
         case FixedArray(item=Scalar(type="char")):
             pass
         case Counted(item=item):
-            sizes.add(path, pc.max(pc.list_value_length(array)).as_py())
-            _measure(item, as_list(array).flatten(), (*path, ""), sizes)
+            sizes.add(path, _longest(column))
+            _measure(item, column.item, (*path, ""), sizes)
         case FixedArray(item=item):
-            _measure(item, as_fixed_list(array).flatten(), (*path, ""), sizes)
+            _measure(item, column.item, (*path, ""), sizes)
         case Struct():
-            for f, child in zip(node.visible(), as_struct(array).flatten(), strict=True):
+            for f, child in zip(node.visible(), column.children, strict=True):
                 _measure(f.node, child, (*path, f.name), sizes)
+
+
+def _longest(column: Column) -> int:
+    """Return the greatest length of texts, bytes or lists."""
+    return int(np.diff(column.ends).max(initial=0))
+
+
+def _with_nul(column: Column) -> int:
+    """Return the number of texts with a NUL character."""
+    at = np.flatnonzero(column.values[: int(column.ends[-1])] == 0)
+    return len(np.unique(np.searchsorted(column.ends, at, "right")))
 
 
 def _as_one(layout: Layout) -> Struct:
@@ -139,26 +143,19 @@ def _as_one(layout: Layout) -> Struct:
     return Struct((Field(RECORDS, Counted(layout.record, layout.root.width)),))
 
 
-def _whole_columns(layout: Layout, arrays: Arrays) -> Arrays:
+def _whole_columns(layout: Layout, columns: Columns) -> Columns:
     """Return the columns of ``_as_one(layout)`` from those of the members, lists where messages have many records."""
-    import pyarrow as pa
-
     if isinstance(layout.root, Struct):
-        return arrays
-    offsets = _offsets(arrays[0])
-    inner = [as_list(array).flatten() for array in arrays]
-    struct = pa.StructArray.from_arrays(inner, [f.name for f in layout.record.visible()])
-    return [_list(struct, offsets - offsets[0])]
+        return columns
+    ends = columns[0].ends
+    return [list_column(ends, _structs([f.name for f in layout.record.visible()], [c.item for c in columns]))]
 
 
-def _member_columns(layout: Layout, arrays: Arrays) -> Arrays:
+def _member_columns(layout: Layout, columns: Columns) -> Columns:
     """Return columns of the members of *layout* from those of ``_as_one(layout)``."""
     if isinstance(layout.root, Struct):
-        return arrays
-    offsets = _offsets(arrays[0])
-    first, last = int(offsets[0]), int(offsets[-1])
-    inner = as_struct(as_list(arrays[0]).values.slice(first, last - first)).flatten()
-    return [_list(column, offsets - first) for column in inner]
+        return columns
+    return [list_column(columns[0].ends, member) for member in columns[0].item.children]
 
 
 class _Fitting:
@@ -178,12 +175,12 @@ class _Fitting:
         names = [f.name for f in _as_one(layout).visible()]
         stay = [i for i, name in enumerate(names) if name not in self.dropped]
 
-        def ahead(arrays: Arrays) -> Arrays:
-            every = _whole_columns(layout, arrays)
+        def ahead(columns: Columns) -> Columns:
+            every = _whole_columns(layout, columns)
             return forward([every[i] for i in stay])
 
-        def behind(arrays: Arrays) -> Arrays:
-            return _member_columns(layout, back(arrays))
+        def behind(columns: Columns) -> Columns:
+            return _member_columns(layout, back(columns))
 
         return Fitted(layout, Layout(fitted, layout.name), ahead, behind, self.notes, self.dropped)
 
@@ -210,7 +207,7 @@ class _Fitting:
 
     def struct(
         self, struct: Struct, path: Path, model: Struct | None
-    ) -> tuple[Struct, Callable[[Arrays], Arrays], Callable[[Arrays], Arrays]]:
+    ) -> tuple[Struct, Callable[[Columns], Columns], Callable[[Columns], Columns]]:
         """Return the fitted struct, and conversions of the columns of its members."""
         fields: list[Field] = []
         plan: list[tuple[_Value, bool]] = []
@@ -236,19 +233,19 @@ class _Fitting:
         if model is not None and next(models, None) is not None:
             raise MisfitError("it has other fields")
 
-        def forward(arrays: Arrays) -> Arrays:
-            out: Arrays = []
-            for (value, counted), array in zip(plan, arrays, strict=True):
-                out.append(value.forward(array))
+        def forward(columns: Columns) -> Columns:
+            out: Columns = []
+            for (value, counted), column in zip(plan, columns, strict=True):
+                out.append(value.forward(column))
                 if counted:
-                    out.append(_lengths(array))
+                    out.append(_lengths(column))
             return out
 
-        def back(arrays: Arrays) -> Arrays:
-            them, out = iter(arrays), []
+        def back(columns: Columns) -> Columns:
+            them, out = iter(columns), []
             for value, counted in plan:
-                array = next(them)
-                out.append(_cut(value, array, next(them)) if counted else value.back(array))
+                column = next(them)
+                out.append(_cut(value, column, next(them)) if counted else value.back(column))
             return out
 
         return Struct(tuple(fields)), forward, back
@@ -301,8 +298,8 @@ class _Fitting:
             case FixedArray(item=Scalar(type="uint8"), count=n) if _is_binary(like):
                 return _Value(
                     Bytes(),
-                    lambda array: _to_bytes(array, n),
-                    lambda array: _fixed_bytes(array, n, path),
+                    _to_bytes,
+                    lambda column: _fixed_bytes(column, n, path),
                 )
             case FixedArray(item=FixedArray(item=item, count=m), count=n) if (
                 item != Scalar("char") and not self.abilities.nested_arrays and not _has_rows(like)
@@ -312,15 +309,15 @@ class _Fitting:
                 inner = self._item(item, path, like)
                 return _Value(
                     FixedArray(inner.node, n),
-                    lambda array: _fixed_list(inner.forward(as_fixed_list(array).flatten()), n),
-                    lambda array: _fixed_list(inner.back(_exactly(array, n, path)), n),
+                    lambda column: _arrays(inner.forward(column.item), n, len(column)),
+                    lambda column: _arrays(inner.back(_exactly(column, n, path)), n, len(column)),
                 )
             case Counted(item=item):
                 inner = self._item(item, path, like)
                 return _Value(
                     Counted(inner.node),
-                    lambda array: _mapped(array, inner.forward),
-                    lambda array: _mapped(array, inner.back),
+                    lambda column: _mapped(column, inner.forward),
+                    lambda column: _mapped(column, inner.back),
                 )
             case Struct():
                 return self._inner_struct(node, path, like)
@@ -328,20 +325,16 @@ class _Fitting:
                 raise DefinitionError(f"nothing for {type(node).__name__}")
 
     def _time(self, node: Time) -> _Value:
-        import pyarrow as pa
-
         if self.abilities.times:
             return _Value(node)
-        time_type = pa.duration("ns") if node.signed else pa.timestamp("ns")
+        moment = DURATION if node.signed else TIME
         return _Value(
             Scalar("int64"),
-            lambda array: array.cast(pa.int64()),
-            lambda array: array.cast(pa.int64()).cast(time_type),
+            lambda column: replace(column, type="int64"),
+            lambda column: replace(column, type=moment),
         )
 
     def _inner_struct(self, node: Struct, path: Path, like: Node | None) -> _Value:
-        import pyarrow as pa
-
         if like is not None and not isinstance(like, Struct):
             raise MisfitError("it has another type")
         fitted, forward, back = self.struct(node, path, like if isinstance(like, Struct) else None)
@@ -350,8 +343,8 @@ class _Fitting:
         names, before = [f.name for f in fitted.fields], [f.name for f in node.visible()]
         return _Value(
             fitted,
-            lambda array: pa.StructArray.from_arrays(forward(as_struct(array).flatten()), names),
-            lambda array: pa.StructArray.from_arrays(back(as_struct(array).flatten()), before),
+            lambda column: _structs(names, forward([*column.children])),
+            lambda column: _structs(before, back([*column.children])),
         )
 
     def _flat(self, node: FixedArray, inner: int, path: Path, like: Node | None) -> _Value:
@@ -362,18 +355,16 @@ class _Fitting:
             self.notes.append(text)
         return _Value(
             fitted.node,
-            lambda array: fitted.forward(
-                _fixed_list(as_fixed_list(as_fixed_list(array).flatten()).flatten(), node.count)
-            ),
-            lambda array: _fixed_list(
-                _fixed_list(as_fixed_list(fitted.back(array)).flatten(), inner), node.count // inner
+            lambda column: fitted.forward(_arrays(column.item.item, node.count, len(column))),
+            lambda column: _arrays(
+                _arrays(fitted.back(column).item, inner, len(column) * (node.count // inner)),
+                node.count // inner,
+                len(column),
             ),
         )
 
     def _item(self, node: Node, path: Path, like: Node | None) -> _Value:
         """Return the value of an item of an array: an array in a struct, if the format has no arrays of arrays."""
-        import pyarrow as pa
-
         at = (*path, "")
         inner = like.item if isinstance(like, FixedArray | Counted) else None
         if like is not None and inner is None:
@@ -388,8 +379,8 @@ class _Fitting:
         names = [f.name for f in fitted.fields]
         return _Value(
             fitted,
-            lambda array: pa.StructArray.from_arrays(forward([array]), names),
-            lambda array: back(as_struct(array).flatten())[0],
+            lambda column: _structs(names, forward([column])),
+            lambda column: back([*column.children])[0],
         )
 
     def _struct_at(self, struct: Struct, path: Path, model: Node | None) -> Any:
@@ -416,13 +407,13 @@ class _Fitting:
         match node:
             case Bytes() | Rest() | Counted(item=Scalar(type="uint8" | "char")):
                 return _Value(
-                    FixedArray(Scalar("uint8"), n), lambda array: _padded_bytes(array, n), _to_binary
+                    FixedArray(Scalar("uint8"), n), lambda column: _padded_bytes(column, n), _to_binary
                 )
             case Counted(item=item):
                 inner = self._item(item, path, like)
                 return _Value(
                     FixedArray(inner.node, n),
-                    lambda array: _padded(_mapped(array, inner.forward), inner.node, n),
+                    lambda column: _padded(_mapped(column, inner.forward), n),
                     inner.back,
                 )
         raise DefinitionError(f"nothing for {type(node).__name__}")
@@ -479,176 +470,96 @@ def _legal(name: str, pattern: re.Pattern[str]) -> str:
     raise DefinitionError(f"no field can be called {name!r:.60}")
 
 
-# ------------------------------------------------------------------------------------------------------ arrays
+# ----------------------------------------------------------------------------------------------------- columns
 
 
-def _offsets(array: Array) -> NDArray[np.int32]:
-    data = array.buffers()[1]
-    if data is None or not data.size:
-        return np.zeros(len(array) + 1, np.int32)
-    return values_of(data, np.int32, len(array) + 1, 4 * array.offset)
+def _structs(names: Sequence[str], members: Columns) -> Column:
+    return Column(STRUCT, len(members[0]), children=tuple(members), names=tuple(names))
 
 
-def _list(values: Array, offsets: NDArray[np.int32]) -> Array:
-    from logreel.layout.arrow_from_buffers import list_array
-
-    return list_array(np.ascontiguousarray(offsets, np.int32), values)
+def _arrays(items: Column, n: int, length: int) -> Column:
+    return Column(ARRAY, length, children=(items,), size=n)
 
 
-def _fixed_list(values: Array, n: int) -> Array:
-    import pyarrow as pa
-
-    return pa.Array.from_buffers(pa.list_(values.type, n), len(values) // n, [None], 0, children=[values])
-
-
-def _exactly(array: Array, n: int, path: Path) -> Array:
+def _exactly(column: Column, n: int, path: Path) -> Column:
     """Return the items of lists that all have *n*; raises UsageError if any has another number."""
-    items = as_fixed_list(array).flatten()
-    sizes = np.full(len(array), n) if hasattr(array.type, "list_size") else np.diff(_offsets(array))
-    if len(items) != n * len(array) or (sizes != n).any():
+    size = column.size if column.type == ARRAY else np.diff(column.ends)
+    if np.any(size != n) and len(column):
         raise UsageError(f"field {'.'.join(path)!r}: an array of {n} items has another number of them")
-    return items
+    return column.item
 
 
-def _to_bytes(array: Array, n: int) -> Array:
-    """Return bytes of lists of *n* uint8."""
-    import pyarrow as pa
-
-    offsets = np.arange(len(array) + 1, dtype=np.int32) * n
-    data = np.ascontiguousarray(as_numpy(as_fixed_list(array).flatten()), np.uint8)
-    return pa.Array.from_buffers(pa.binary(), len(array), [None, buffer_of(offsets), buffer_of(data)], 0)
+def _to_bytes(column: Column) -> Column:
+    """Return bytes of arrays of uint8."""
+    ends = np.arange(len(column) + 1, dtype=np.int32) * column.size
+    return Column(BYTES, len(column), column.item.values, ends)
 
 
-def _fixed_bytes(array: Array, n: int, path: Path) -> Array:
-    """Return lists of *n* uint8 of bytes; raises UsageError if any has another length."""
-    import pyarrow as pa
-
-    offsets, data = _offsets(array), array.buffers()[2]
-    if (np.diff(offsets) != n).any():
+def _fixed_bytes(column: Column, n: int, path: Path) -> Column:
+    """Return arrays of *n* uint8 of bytes; raises UsageError if any has another length."""
+    if (np.diff(column.ends) != n).any():
         raise UsageError(f"field {'.'.join(path)!r}: an array of {n} items has another number of them")
-    items = np.zeros(0, np.uint8) if data is None or not data.size else values_of(data, np.uint8)
-    first, last = int(offsets[0]), int(offsets[-1])
-    return _fixed_list(pa.array(items[first:last]), n)
+    return _arrays(_bytes_of(column.values[: n * len(column)]), n, len(column))
 
 
-def _mapped(array: Array, convert: Callable[[Array], Array]) -> Array:
+def _bytes_of(data: NDArray[np.uint8]) -> Column:
+    return Column("uint8", len(data), data)
+
+
+def _mapped(column: Column, convert: Callable[[Column], Column]) -> Column:
     """Return lists with all items converted."""
-    offsets = _offsets(array)
-    first, last = int(offsets[0]), int(offsets[-1])
-    return _list(convert(as_list(array).values.slice(first, last - first)), offsets - first)
+    return list_column(_ends(column), convert(column.item))
 
 
-def _lengths(array: Array) -> Array:
+def _ends(column: Column) -> NDArray[Any]:
+    """Return the offsets of lists or arrays."""
+    if column.type == ARRAY:
+        return np.arange(len(column) + 1, dtype=np.int32) * column.size
+    return column.ends
+
+
+def _lengths(column: Column) -> Column:
     """Return the length of each list or bytes as uint32."""
-    import pyarrow as pa
-
-    return pa.array(np.diff(_offsets(array)).astype(np.uint32))
+    return Column("uint32", len(column), np.diff(_ends(column)).astype(np.uint32))
 
 
-def _padded(array: Array, node: Node, n: int) -> Array:
-    """Return lists as lists of *n* items, filled up with zeros."""
-    offsets = _offsets(array).astype(np.int64)
-    at = offsets[:-1, None] + np.arange(n)
-    absent = np.arange(n) >= np.diff(offsets)[:, None]
-    values = as_list(array).values
-    if not len(values):
-        return _fixed_list(zeros(node, len(array) * n), n)
-    at[absent] = 0
-    taken = values.take(row_numbers(at.ravel(), absent.ravel()))
-    return _fixed_list(without_nulls(node, taken), n)
+def _padded(column: Column, n: int) -> Column:
+    """Return lists as arrays of *n* items, filled up with zeros."""
+    lengths, item = np.diff(column.ends), column.item
+    inside = np.arange(n) < lengths[:, None]
+    if item.data is not None and item.offsets is None:
+        out = np.zeros((len(column), n), item.data.dtype)
+        out[inside] = item.data
+        return _arrays(replace(item, length=out.size, data=out.reshape(-1)), n, len(column))
+    at = column.ends[:-1, None] + np.arange(n)
+    return _arrays(item.take(at.reshape(-1), ~inside.reshape(-1)).settled(), n, len(column))
 
 
-def _padded_bytes(array: Array, n: int) -> Array:
-    import pyarrow as pa
-
-    offsets = _offsets(array)
-    out = np.zeros((len(array), n), np.uint8)
-    data = array.buffers()[2]
-    if data is not None and data.size:
-        out[np.arange(n) < np.diff(offsets)[:, None]] = values_of(data, np.uint8)[offsets[0] : offsets[-1]]
-    return _fixed_list(pa.array(out.ravel()), n)
+def _padded_bytes(column: Column, n: int) -> Column:
+    out = np.zeros((len(column), n), np.uint8)
+    out[np.arange(n) < np.diff(column.ends)[:, None]] = column.values[: int(column.ends[-1])]
+    return _arrays(_bytes_of(out.reshape(-1)), n, len(column))
 
 
-def _to_binary(array: Array) -> Array:
+def _to_binary(column: Column) -> Column:
     """Return numbers as they are; ``_cut`` makes bytes of them."""
-    return array
+    return column
 
 
-def _cut(value: _Value, array: Array, count: Array) -> Array:
-    """Return lists, or bytes, of the first *count* items of each list of fixed size."""
-    import pyarrow as pa
-
-    fixed = as_fixed_list(array)
-    n, size = fixed.type.list_size, np.minimum(np.asarray(count, np.int64), fixed.type.list_size)
-    offsets = np.concatenate([[0], np.cumsum(size)]).astype(np.int32)
-    keep = (np.arange(n) < size[:, None]).ravel()
-    items = fixed.flatten()
+def _cut(value: _Value, column: Column, count: Column) -> Column:
+    """Return lists, or bytes, of the first *count* items of each array."""
+    size = np.minimum(count.values.astype(np.int64), column.size)
+    ends = np.concatenate([[0], np.cumsum(size)]).astype(np.int32)
+    inside = (np.arange(column.size) < size[:, None]).reshape(-1)
     if value.back is _to_binary:
-        data = np.asarray(items, np.uint8)[keep]
-        buffers = [None, buffer_of(offsets), buffer_of(np.ascontiguousarray(data))]
-        return pa.Array.from_buffers(pa.binary(), len(size), buffers, 0)
-    return _list(value.back(items.filter(pa.array(keep))), offsets)
+        return Column(BYTES, len(column), column.item.values[inside], ends)
+    return list_column(ends, value.back(column.item.take(np.flatnonzero(inside))))
 
 
-def zeros(node: Node, n: int) -> Array:
-    """Return *n* values of *node* that are zero or empty."""
-    import pyarrow as pa
-
-    from logreel.layout.arrow_from_buffers import arrow_type
-
-    return without_nulls(node, cast("Array", pa.nulls(n, cast("Any", arrow_type(node)))))
-
-
-def without_nulls(node: Node, array: Array) -> Array:
-    """Return *array*, of type ``arrow_type(node)``, with zero or empty values in place of nulls, also inside."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    match node:
-        case Struct():
-            inner = [
-                without_nulls(f.node, child)
-                for f, child in zip(node.visible(), as_struct(array).flatten(), strict=True)
-            ]
-            return pa.StructArray.from_arrays(inner, [f.name for f in node.visible()])
-        case FixedArray(item=Scalar(type="char")) | String() | Bytes() | Rest():
-            return (
-                array.fill_null("" if pa.types.is_string(array.type) else b"") if array.null_count else array
-            )
-        case Counted(item=Scalar(type="uint8" | "char")):
-            return array.fill_null(b"") if array.null_count else array
-        case FixedArray(item=item, count=n):
-            return _fixed_list(without_nulls(item, _fixed_items(array, n)), n)
-        case Counted(item=item):
-            size = np.asarray(cast("Any", pc.list_value_length(array)).fill_null(0), np.int64)
-            offsets = np.concatenate([[0], np.cumsum(size)]).astype(np.int32)
-            return _list(without_nulls(item, as_list(array).flatten()), offsets)
-        case Time():
-            return array.cast(pa.int64()).fill_null(0).cast(array.type) if array.null_count else array
-        case _:
-            zero = False if pa.types.is_boolean(array.type) else 0
-            return cast("Any", array).fill_null(zero) if array.null_count else array
-
-
-def _fixed_items(array: Array, n: int) -> Array:
-    """Return the items of all lists of fixed size, nulls for those of a null."""
-    fixed = as_fixed_list(array)
-    if not array.null_count:
-        return fixed.flatten()
-    at = np.arange(len(array) * n, dtype=np.int64) + array.offset * n
-    absent = np.repeat(as_numpy(array.is_null()), n)
-    return fixed.values.take(row_numbers(at, absent))
-
-
-def missing(array: Array) -> int:
-    """Return the number of nulls in *array*, and in its members and items."""
-    import pyarrow as pa
-
-    count = array.null_count
-    if pa.types.is_struct(array.type):
-        count += sum(missing(child) for child in as_struct(array).flatten()) if not count else 0
-    elif pa.types.is_list(array.type):
-        count += missing(as_list(array).flatten())
-    elif pa.types.is_fixed_size_list(array.type) and not count:
-        count += missing(as_fixed_list(array).flatten())
-    return count
+def missing(column: Column) -> int:
+    """Return the number of values that are missing in *column*, and in its members and items."""
+    count = 0 if column.valid is None else int(np.count_nonzero(~column.valid))
+    if column.type == LIST:
+        return count + missing(column.all_items())
+    # What is in a missing struct or array is missing with it.
+    return count or sum(missing(child) for child in column.children)

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from logreel.errors import LogError
 from logreel.index.channel_index import FieldAt
 from logreel.io.arrays import I64
-from logreel.layout.arrow_arrays import as_struct
 from logreel.layout.nodes import FixedArray, Node, Scalar, Struct, measure
-from logreel.log.columns import RowOptions
+from logreel.layout.numpy_columns import Column
+from logreel.log.columns import ChannelRows, ColumnReader, RowOptions
 from logreel.log.log import Channel
-from logreel.log.tables import TableReader
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from logreel.ops.rewrite.fit import Array, Arrays
 
 #: Booleans of a message that are looked at.
 MOST_BOOLEANS = 64
@@ -28,34 +21,19 @@ MOST_BOOLEANS = 64
 WHOLE, _GAPS = RowOptions(explode=False, gaps=False), RowOptions(explode=False)
 
 
-def read_rows(channel: Channel, rows: I64) -> tuple[Arrays, I64]:
+def read_rows(channel: Channel, rows: I64) -> tuple[list[Column], I64]:
     """Return columns of messages at *rows*, one row per message, and int64[k]: which of them could be decoded."""
-    table = _read(channel, rows, WHOLE)
+    read = _read(channel, rows, WHOLE)
     kept = np.arange(len(rows), dtype=np.int64)
-    if len(table) != len(rows):
+    if len(read) != len(rows):
         gaps = _read(channel, rows, _GAPS)
         good = np.zeros(len(rows), bool)
-        for column in gaps.columns[1:]:
-            good |= np.asarray(column.is_valid())
+        for column in gaps.columns:
+            good |= True if column.valid is None else column.valid
         kept = np.flatnonzero(good)
-        if len(kept) != len(table):
+        if len(kept) != len(read):
             kept = np.flatnonzero([len(_read(channel, rows[i : i + 1], WHOLE)) for i in range(len(rows))])
-    return [_as_array(column) for column in table.columns[1:]], kept
-
-
-def has_replaced_text(array: Array) -> bool:
-    """Return whether text in *array* has U+FFFD, which reading puts in place of what is not UTF-8."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    arrow_type = array.type
-    if pa.types.is_string(arrow_type):
-        return bool(pc.any(pc.match_substring(cast("Any", array), "\ufffd")).as_py())
-    if pa.types.is_struct(arrow_type):
-        return any(has_replaced_text(child) for child in as_struct(array).flatten())
-    if pa.types.is_list(arrow_type) or pa.types.is_fixed_size_list(arrow_type):
-        return has_replaced_text(cast("Any", array).flatten())
-    return False
+    return [*read.columns], kept
 
 
 def replaced_texts(channel: Channel) -> list[str]:
@@ -103,15 +81,8 @@ def _boolean_places(node: Node, at: int) -> Iterator[int]:
                 yield from _boolean_places(item, at + i * (measure(item).size or 0))
 
 
-def _read(channel: Channel, rows: I64, shape: RowOptions) -> pa.Table:
+def _read(channel: Channel, rows: I64, shape: RowOptions) -> ChannelRows:
     n = len(rows)
     if n and int(rows[-1]) - int(rows[0]) == n - 1 and (np.diff(rows) == 1).all():
-        return TableReader(channel, None, shape).read(slice(int(rows[0]), int(rows[0]) + n))
-    return TableReader(channel, None, shape).read(rows)
-
-
-def _as_array(column: pa.ChunkedArray[Any]) -> Array:
-    import pyarrow as pa
-
-    array = column.chunks[0] if column.num_chunks == 1 else column.combine_chunks()
-    return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
+        return ColumnReader(channel, None, shape).read(slice(int(rows[0]), int(rows[0]) + n))
+    return ColumnReader(channel, None, shape).read(rows)

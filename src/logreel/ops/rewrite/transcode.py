@@ -9,26 +9,27 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, IncompleteOutputError, LogError, UsageError
 from logreel.index.block_table import TIME_MAX
 from logreel.io.arrays import I64
 from logreel.io.two_pass import DryRun
-from logreel.layout.arrow_arrays import as_list, as_struct
 from logreel.layout.layout import Layout
-from logreel.layout.nodes import Field, FixedArray, Node, Padding, Scalar, Struct, Time
+from logreel.layout.nodes import Field, FixedArray, Node, Padding, Scalar, String, Struct, Time
 from logreel.layout.nodes import Sequence as Counted
+from logreel.layout.numpy_columns import ARRAY, STRUCT, Column, from_values
 from logreel.lenses.text import LineFields, line_fields
+from logreel.log.columns import ColumnReader
 from logreel.log.log import Channel, Log
 from logreel.log.scan import MADE_OF, ORIGINAL
-from logreel.log.tables import TableReader, as_numpy
 from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform
-from logreel.ops.rewrite.fit import Fitted, Sizes, fit, measured, missing, without_nulls, zeros
+from logreel.ops.rewrite.fit import Columns, Fitted, Sizes, fit, measured, missing
 from logreel.ops.rewrite.parts import Part
-from logreel.ops.rewrite.read_rows import WHOLE, has_replaced_text, odd_booleans, read_rows, replaced_texts
+from logreel.ops.rewrite.read_rows import WHOLE, odd_booleans, read_rows, replaced_texts
 from logreel.ops.rewrite.streams import MessageBatch
 from logreel.registry.registry import formats
 from logreel.schemas.languages import constants
@@ -42,12 +43,6 @@ from logreel.write.log_copier import (
     small_attachments,
 )
 from logreel.write.writer import Writer, add_channel
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from logreel.ops.rewrite.fit import Arrays
-
 
 #: Level of lines whose level is unknown.
 UNKNOWN = -1
@@ -79,12 +74,10 @@ class TextTranscoded:
         """Return the payloads of the next *count* messages, at *time*; which could be decoded; and their times."""
         rows = self.rows[self.done : self.done + count]
         self.done += count
-        arrays, kept = read_rows(self.channel, rows)
+        columns, kept = read_rows(self.channel, rows)
         members = list(self.channel.layout.record.visible())
-        column: dict[str, Any] = {}
-        for f, array in zip(members, arrays, strict=True):
-            self.filled += missing(array)
-            column[f.name] = without_nulls(f.node, array)
+        self.filled += sum(map(missing, columns))
+        column = {f.name: values.settled() for f, values in zip(members, columns, strict=True)}
         fields, n = self.fields, len(kept)
         for f in members:
             if f.name not in fields.names and n:
@@ -92,14 +85,14 @@ class TextTranscoded:
         level = np.full(n, UNKNOWN, np.int64)
         if fields.level is not None:
             level = fields.levels_of(column[fields.level])
-        source = column[fields.source] if fields.source else _same(fields.default_source, n)
-        self.named += int(np.count_nonzero(np.asarray(source, object) != ""))
+        source = (
+            column[fields.source] if fields.source else from_values(String(), [fields.default_source] * n)
+        )
+        self.named += int(np.count_nonzero(np.diff(source.ends)))
         stored, again = self.target.level_of(level)
         self.changed += int(np.count_nonzero(again != level))
-        import pyarrow as pa
-
-        columns = self.target.columns(TextColumns(time[kept], stored, column[fields.text], source))
-        return self.schemas.encode(self.number, pa.table(columns)), kept, time[kept]
+        made = self.target.columns(TextColumns(time[kept], stored, column[fields.text], source))
+        return self.schemas.encode(self.number, made, n), kept, time[kept]
 
     def losses(self) -> list[str]:
         """Return sentences about fields that the text channel has not."""
@@ -120,22 +113,33 @@ class TextTranscoded:
         return sentences
 
 
-def _not_empty(node: Node, array: pa.Array[Any], time: I64) -> int:
+def _not_empty(node: Node, column: Column, time: I64) -> int:
     """Return the number of values that are neither zero nor empty, nor a stamp that is the *time* of the message."""
     if isinstance(node, Struct):
-        parts = zip(node.visible(), as_struct(array).flatten(), strict=True)
+        parts = zip(node.visible(), column.children, strict=True)
         return sum(_not_empty(f.node, part, time) for f, part in parts)
+    filled = _filled(column)
     if isinstance(node, Time):
-        stamp = as_numpy(array)
-        return int(np.count_nonzero((stamp != 0) & (stamp != time)))
-    empty = zeros(node, 1)[0]
-    return sum(value != empty for value in array)
+        filled &= column.values != time
+    return int(np.count_nonzero(filled))
 
 
-def _same(text: str, n: int) -> pa.Array[Any]:
-    import pyarrow as pa
-
-    return pa.array([text] * n, pa.string())
+def _filled(column: Column) -> NDArray[np.bool_]:
+    """Return bool[n]: whether each value is neither zero nor empty."""
+    if column.offsets is not None:
+        lengths: NDArray[np.int32] = np.diff(column.offsets)
+        return lengths > 0
+    if column.type == ARRAY:
+        items: NDArray[np.bool_] = np.logical_or.reduce(
+            _filled(column.item).reshape(len(column), column.size), axis=1
+        )
+        return items
+    if column.type == STRUCT:
+        parts = [np.zeros(len(column), bool), *map(_filled, column.children)]
+        members: NDArray[np.bool_] = np.logical_or.reduce(np.stack(parts), axis=0)
+        return members
+    filled: NDArray[np.bool_] = column.values != 0
+    return filled
 
 
 #: Longest list of runs that is compared.
@@ -273,30 +277,21 @@ class Transcoded:
         return joined, kept, np.concatenate([part[2] for part in parts])
 
     def _encode_fitting(self, rows: I64, time: I64) -> tuple[Payloads, I64, I64]:
-        arrays, kept = read_rows(self.channel, rows)
-        self.has_replaced_text = self.has_replaced_text or any(map(has_replaced_text, arrays))
-        layout = self.channel.layout
-        nodes = [
-            Counted(f.node) if isinstance(layout.root, Counted) else f.node for f in layout.record.visible()
-        ]
-        filled = 0
-        for i, node in enumerate(nodes):
-            if (absent := missing(arrays[i])) > 0:
-                filled += absent
-                arrays[i] = without_nulls(node, arrays[i])
+        read, kept = read_rows(self.channel, rows)
+        filled = sum(map(missing, read))
+        columns = [column.settled() for column in read]
+        self.has_replaced_text = self.has_replaced_text or any(map(Column.has_replaced_text, columns))
         if self.ignored is not None:
-            del arrays[self.ignored]
-        made = (self.fitted.back if self.restores else self.fitted.forward)(arrays)
+            del columns[self.ignored]
+        made = (self.fitted.back if self.restores else self.fitted.forward)(columns)
         if self.computed:
             names = [f.name for f in self.fitted.source.record.visible()]
-            made = [array for name, array in zip(names, made, strict=True) if name not in self.computed]
+            made = [column for name, column in zip(names, made, strict=True) if name not in self.computed]
         payloads, time = self._encoded(made, time[kept])
         self.filled += filled
         return payloads, kept, time
 
-    def _encoded(self, arrays: Arrays, time: I64) -> tuple[Payloads, I64]:
-        import pyarrow as pa
-
+    def _encoded(self, made: Columns, time: I64) -> tuple[Payloads, I64]:
         target, records = self.schemas.layout(self.number), None
         record = target.record if self.restores else self.fitted.layout.record
         hidden = self.schemas.computed_fields(self.number) if self.restores else ()
@@ -305,19 +300,18 @@ class Transcoded:
             if not self.restores:
                 (records_field,) = record.visible()
                 names = [f.name for f in _members(records_field.node)]
-            records, arrays = _exploded(arrays, self.restores)
-        columns = dict(zip(names, arrays, strict=True))
+            records, made = _exploded(made, self.restores)
+        columns = dict(zip(names, made, strict=True))
         n = len(time) if records is None else int(records.sum())
         if self.stamp is not None and self.stamp[0] not in columns:
-            columns[self.stamp[0]] = pa.array(time // self.stamp[1])
+            columns[self.stamp[0]] = Column("int64", n, time // self.stamp[1])
         elif self.stamp is not None and self.keeps_stamps:
-            stamps = np.asarray(columns[self.stamp[0]])
+            stamps = columns[self.stamp[0]].values
             time = np.minimum(stamps, TIME_MAX // self.stamp[1]).astype(np.int64) * self.stamp[1]
         splitter = self.schemas.splitter(self.number)
         for name in splitter.optional if splitter is not None else ():
-            columns.setdefault(name, pa.array(np.zeros(n, np.int64)))
-        table = pa.table(columns) if columns else pa.table({"": pa.nulls(n)})
-        return self.schemas.encode(self.number, table, records), time
+            columns.setdefault(name, Column("int64", n, np.zeros(n, np.int64)))
+        return self.schemas.encode(self.number, columns, n, records), time
 
 
 @dataclass
@@ -638,12 +632,11 @@ class Transcode(Transform):
 
     # --------------------------------------------------------------------------------------------- messages
 
-    def _columns(self, channel: Channel) -> Iterator[Arrays]:
+    def _columns(self, channel: Channel) -> Iterator[Columns]:
         """Yield the columns of all selected messages of *channel*, some megabytes at a time."""
-        for batch in TableReader(channel, None, WHOLE).batches(
-            self._new.parts[0].rows[channel.number], _ROWS, _BYTES
-        ):
-            yield list(batch.columns[1:])
+        rows = self._new.parts[0].rows[channel.number]
+        for batch in ColumnReader(channel, None, WHOLE).batches(rows, _ROWS, _BYTES):
+            yield [column.settled() for column in batch.columns]
 
     def batches(self, new: NewLog, batches: Iterable[MessageBatch]) -> Iterator[MessageBatch]:
         """Yield the messages, encoded again where that is due."""
@@ -765,13 +758,11 @@ def _members(node: Node) -> list[Field]:
     return list(item.visible()) if isinstance(item, Struct) else []
 
 
-def _exploded(arrays: Arrays, by_member: bool) -> tuple[I64, Arrays]:
+def _exploded(columns: Columns, by_member: bool) -> tuple[I64, Columns]:
     """Return the number of records of each message, and the members of the records of all messages as columns.
 
     by_member  True: a column of lists per member; False: one column with lists of records
     """
-    import pyarrow.compute as pc
-
-    size = np.asarray(pc.list_value_length(arrays[0]), np.int64)
-    flat = [as_list(array).flatten() for array in arrays]
-    return size, flat if by_member else as_struct(flat[0]).flatten()
+    size = np.diff(columns[0].ends).astype(np.int64)
+    flat = [column.item for column in columns]
+    return size, flat if by_member else [*flat[0].children]
