@@ -21,13 +21,16 @@ from logreel.errors import LogError, heard
 from logreel.fleet.catalogue_row import FAILED
 from logreel.fleet.dataset import DatasetFile, topic_folder, write_json
 from logreel.fleet.plans import PlanOptions, Task, tasks_of
-from logreel.fleet.source_files import Fingerprint, content_digest, error_text, log_key
+from logreel.fleet.source_files import Fingerprint, bytes_digest, content_digest, error_text, log_key
 from logreel.io.arrays import alone
 from logreel.log.source_files import FOR_BOTH, decrypted_notes, refusal
 
 if TYPE_CHECKING:
+    import io
+
     from logreel.fleet.topic_schema import TopicSchema
     from logreel.log.log import Log
+    from logreel.outputs.tables.columnar import NestedTable
 
 Job = dict[str, Any]
 Result = dict[str, Any]
@@ -179,6 +182,10 @@ def _write_once(task: Task, schemas: Mapping[str, TopicSchema], job: Job) -> tup
     return {"row": reader.row.as_dict(), "parts": parts, "again": passing}, passing
 
 
+#: Bytes of rows of a topic up to which its file is made in memory, and written at once.
+IN_MEMORY = 4 << 20
+
+
 class PartWriter:
     """Writes batches to Parquet, a file for each topic in turn.
 
@@ -190,8 +197,11 @@ class PartWriter:
         self._stage, self._name, self._token, self._sync = stage, name, secrets.token_hex(6), sync
         self._made: list[dict[str, Any]] = []
         self._topic: str | None = None
-        self._table: Any = None
         self._schema: Any = None
+        #: Rows that wait in memory, and their bytes; then the table that is written, and its file.
+        self._waiting: list[Any] = []
+        self._bytes = 0
+        self._table: Any = None
         self._file: Any = None
 
     def write(self, batch: Any) -> None:
@@ -204,12 +214,17 @@ class PartWriter:
             self._start(topic, batch.schema)
         plain = pa.RecordBatch.from_arrays(batch.columns, schema=self._schema)
         self._made[-1]["rows"] += batch.num_rows
-        self._table.write(plain)
+        if self._table is not None:
+            self._table.write(plain)
+            return
+        self._waiting.append(plain)
+        self._bytes += plain.nbytes
+        if self._bytes > IN_MEMORY:
+            self._file = open(self._path, "xb")  # noqa: SIM115
+            self._table = self._started(self._file)
 
     def _start(self, topic: str, schema: Any) -> None:
         import pyarrow as pa
-
-        from logreel.outputs.tables.columnar import NestedTable
 
         number = len(self._made)
         staged = f"{self._token}-{number}.parquet"
@@ -217,29 +232,54 @@ class PartWriter:
         self._topic = topic
         name = f"{self._name}-{number}"
         self._made.append({"topic": topic, "staged": staged, "name": name, "rows": 0, "columns": columns})
-        self._file = open(self._stage / staged, "xb")  # noqa: SIM115
         # Notes about columns, which change with other logs, are in the catalogue.
         self._schema = pa.schema([field.remove_metadata() for field in schema])
-        self._table = NestedTable(self._file, self._schema)
+
+    @property
+    def _path(self) -> Path:
+        return self._stage / str(self._made[-1]["staged"])
+
+    def _started(self, out: Any) -> NestedTable:
+        """Return a table, written to *out*, with the rows that wait."""
+        from logreel.outputs.tables.columnar import NestedTable
+
+        table = NestedTable(out, self._schema)
+        for batch in self._waiting:
+            table.write(batch)
+        self._waiting, self._bytes = [], 0
+        return table
 
     def _finish(self) -> None:
-        if self._table is None:
+        """Complete the file of the topic; without rows, there is none."""
+        if self._table is None and not (self._made and self._made[-1]["rows"]):
             return
-        self._table.close()
+        content = self._in_memory() if self._table is None else None
+        if content is None:
+            self._table.close()
+        else:
+            # Unbuffered, since it is written at once.
+            self._file = open(self._path, "xb", buffering=0)  # noqa: SIM115
+            _write_all(self._file, content)
         if self._sync:
             self._file.flush()
             os.fsync(self._file.fileno())
         self._file.close()
         self._table = None
-        made = self._made[-1]
-        path = self._stage / made["staged"]
-        made |= {"size": path.stat().st_size, "digest": content_digest(os.fspath(path))}
+        made, path = self._made[-1], os.fspath(self._path)
+        made["size"] = os.path.getsize(path) if content is None else len(content)
+        made["digest"] = content_digest(path) if content is None else bytes_digest(content)
+
+    def _in_memory(self) -> memoryview:
+        """Return the whole file with the rows that wait; small files, most of them, are made faster so."""
+        import pyarrow as pa
+
+        out = pa.BufferOutputStream()
+        self._started(out).close()
+        return memoryview(out.getvalue())
 
     def close(self) -> list[dict[str, Any]]:
         """Complete the last file; return what the files are. Topics without rows have none."""
         self._finish()
-        for part in [part for part in self._made if not part["rows"]]:
-            (self._stage / part["staged"]).unlink()
         return [part for part in self._made if part["rows"]]
 
     def discard(self) -> None:
@@ -249,6 +289,12 @@ class PartWriter:
                 self._file.close()
         for part in self._made:
             (self._stage / part["staged"]).unlink(missing_ok=True)
+
+
+def _write_all(file: io.FileIO, content: memoryview) -> None:
+    """Write all of *content*, of which the system may take a part at a time."""
+    while content:
+        content = content[file.write(content) :]
 
 
 def schema_digest(schema: Any) -> str:

@@ -180,6 +180,11 @@ def content_digest(path: str) -> str:
     return digest.hexdigest()
 
 
+def bytes_digest(content: bytes | memoryview) -> str:
+    """Return what ``content_digest`` returns for a file with this content."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
 def error_text(error: BaseException) -> str:
     """Return what an error says, without the path, for a row of the catalogue."""
     if isinstance(error, LogError):

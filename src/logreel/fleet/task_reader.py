@@ -155,8 +155,7 @@ class TaskReader(Iterator[pa.RecordBatch]):
     def _head(self, log: Log, time: pa.Array[Any]) -> dict[str, pa.Array[Any]]:
         """Return the columns of HEAD by name."""
         ns = time.cast(pa.int64())
-        utc = utc_times(ns.to_numpy(zero_copy_only=False), utc_shift(log))
-        utc = stored_array(utc, TIMESTAMPS[self._timestamps])
+        utc = utc_times(ns.to_numpy(zero_copy_only=False), utc_shift(log), TIMESTAMPS[self._timestamps])
         name = (self._task.log or self._task.path).encode("utf-8", "replace").decode()
         return {TIME: utc, TIME_NS: ns, LOG: pa.repeat(pa.scalar(name, pa.string()), len(ns))}
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,15 +46,19 @@ TIMESTAMPS: dict[str, pa.DataType] = {"ns": _NS, "us": _US}
 _EXACT = {16: 11, 32: 24, 64: 53}
 
 
-def utc_times(ns: I64, shift: int | None) -> pa.Array[Any]:
-    """Return times of the clock of a log as the column ``time``: UTC; nulls where *shift*, the ns to it, is None."""
+def utc_times(ns: I64, shift: int | None, stamp: pa.DataType = HEAD[0].type) -> pa.Array[Any]:
+    """Return times of the clock of a log as the column ``time``: UTC; nulls where *shift*, the ns to it, is None.
+
+    stamp  type of the column, one of TIMESTAMPS; µs are rounded down
+    """
     import numpy as np
 
     if shift is None:
-        return pa.nulls(len(ns), HEAD[0].type)
+        return cast("pa.Array[Any]", pa.nulls(len(ns), cast("Any", stamp)))
     # Absurd stamps are clipped instead of overflowing.
-    clipped = np.clip(ns, TIME_MIN - min(shift, 0), TIME_MAX - max(shift, 0))
-    return pa.array(clipped + shift, pa.int64()).cast(HEAD[0].type)
+    utc = np.clip(ns, TIME_MIN - min(shift, 0), TIME_MAX - max(shift, 0)) + shift
+    times: pa.Array[Any] = pa.array(utc // 1000 if stamp == _US else utc, pa.int64()).view(stamp)
+    return times
 
 
 def reader_of(ch: Channel, fields: Sequence[str] | None) -> TableReader:

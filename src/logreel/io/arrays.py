@@ -98,6 +98,9 @@ def shares(n: int, least: int, threads: int | None = None) -> list[slice]:
 
     threads  None: the number of processors, or one in ``alone``
     """
+    if n < 2 * least:
+        # Most are small, and the number of processors takes longer than some of them.
+        return [slice(0, n)]
     threads = threads or (1 if getattr(_here, "alone", False) else os.cpu_count() or 1)
     count = max(1, min(threads, n // least))
     cuts = [n * i // count for i in range(count + 1)]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from logreel.dataclass import dataclass, field
 from logreel.errors import Severity
 from logreel.io.arrays import I64
+from logreel.layout.nodes import Scalar
 from logreel.lenses.base import Columns, columns, members
 from logreel.log.scan import Brief
 
@@ -159,6 +160,8 @@ class Topics:
     def __init__(self, log: Log) -> None:
         self.log = log
         self._read: dict[tuple[str, tuple[str, ...]], Columns] = {}
+        self._together: dict[str, Columns] = {}
+        self._members: dict[str, list[str]] = {}
 
     def first(self, topics: str | Iterable[str], *fields: str) -> Columns | None:
         """Return *fields* of the first of *topics* that has messages and all of these fields, else None."""
@@ -169,7 +172,10 @@ class Topics:
 
     def columns(self, ch: Channel, *fields: str) -> Columns:
         """Return *fields* of a channel in the order of time, which is that of the log if the clock never jumps."""
-        key = (ch.topic, fields)
+        key, together = (ch.topic, fields), self._together.get(ch.topic)
+        if together is not None and together.values.keys() >= {*fields}:
+            values = {name: together.values[name] for name in fields}
+            return Columns(together.time, values, together.row, together.stamp)
         if key not in self._read:
             read = columns(ch, fields)
             if np.any(read.time[1:] < read.time[:-1]):
@@ -178,6 +184,13 @@ class Topics:
                 read = Columns(read.time[rows], values, read.row[rows], read.stamp[rows])
             self._read[key] = read
         return self._read[key]
+
+    def read_together(self, topic: str, fields: Iterable[str]) -> None:
+        """Read those of *fields* that *topic* has, single values, at once: later calls for some of them get these."""
+        nodes = members(self.log[topic]) if self.has(topic) else {}
+        names = [name for name in fields if isinstance(nodes.get(name), Scalar)]
+        if len(names) > 1:
+            self._together[topic] = self.columns(self.log[topic], *names)
 
     def rises(
         self, topic: str, fields: Iterable[str], within: Sequence[Band] | None = None
@@ -207,7 +220,9 @@ class Topics:
 
     def fields(self, topic: str) -> list[str]:
         """Return the names of the fields of *topic*, without those inside other fields; none if there is no topic."""
-        return list(members(self.log[topic])) if topic in self.log.channels else []
+        if topic not in self._members:
+            self._members[topic] = list(members(self.log[topic])) if topic in self.log.channels else []
+        return self._members[topic]
 
     def _fields(self, topic: str) -> set[str]:
         return set(self.fields(topic))

@@ -293,7 +293,10 @@ def flattened(rows: Any, values: int = 0) -> Any:
     """
     import pyarrow as pa
 
-    if not any(_is_several(field.type, values) for field in rows.schema):
+    # Most types have no others inside of them.
+    if not any(
+        column_type.num_fields and _is_several(column_type, values) for column_type in rows.schema.types
+    ):
         return rows
     flat = [
         column_of_field

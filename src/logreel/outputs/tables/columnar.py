@@ -47,11 +47,13 @@ class NestedTable:
         self._storable = _without_empty_structs(schema)
         names = distinct(schema.names)
         schema = self._storable or schema
-        self._schema = pa.schema(
-            [f.with_name(n) for f, n in zip(schema, names, strict=True)], metadata=metadata_of(schema)
-        )
+        if names != schema.names:
+            fields = [f.with_name(n) for f, n in zip(schema, names, strict=True)]
+            schema = pa.schema(fields, metadata=metadata_of(schema))
+        self._schema = schema
         # Sensor values rarely repeat, so dictionaries are only for text.
-        texts: Any = [f.name for f in self._schema if pa.types.is_string(f.type)]
+        text = pa.string()
+        texts: Any = [f.name for f in schema if f.type == text]
         self._writer = pq.ParquetWriter(out, self._schema, compression="zstd", use_dictionary=texts or False)
         self._group: list[pa.RecordBatch] = []
         self._rows = 0
@@ -102,6 +104,8 @@ class ParquetTable(NestedTable):
 
 def _without_empty_structs(schema: pa.Schema) -> pa.Schema | None:
     """Return *schema* with nulls instead of empty structs, which Parquet cannot store; None if it has none."""
+    if not any(column_type.num_fields for column_type in schema.types):
+        return None
     types = [_without_empty(f.type) for f in schema]
     if types == schema.types:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,8 +79,24 @@ MAIN_STATES = {
 ARMED = 2
 
 
+#: Bands of open logs with the number of their messages, which grows with logs that are still written.
+_BANDS: WeakKeyDictionary[Log, tuple[int, tuple[Band, ...]]] = WeakKeyDictionary()
+
+
 def bands(log: Log) -> Iterator[Band]:
     """Yield flight modes, armed intervals, flights and failsafes of *log*."""
+    count, known = _BANDS.get(log, (-1, ()))
+    if count != log.message_count:
+        count, complete = log.message_count, []
+        for band in _read_bands(log):
+            complete.append(band)
+            yield band
+        _BANDS[log] = count, tuple(complete)
+        return
+    yield from known
+
+
+def _read_bands(log: Log) -> Iterator[Band]:
     status = _channel(log, "vehicle_status")
     chosen = _channel(log, "commander_state")
     if status is not None and "nav_state" in status:

@@ -119,8 +119,14 @@ WARNINGS = {1: ("low", WARNING), 2: ("critical", ERROR), 3: ("emergency", ERROR)
 LEAST_VOLTAGE = 1.0
 
 
+#: Fields of ``battery_status`` that are told.
+BATTERY = ("voltage_v", "cell_count", "remaining", "discharged_mah", "current_a", "warning")
+
+
 def power(topics: Topics) -> Section:
     """Return voltage, charge, current and warnings of each battery."""
+    for name in topics.instances("battery_status", "voltage_v"):
+        topics.read_together(name, BATTERY)
     names = [
         name
         for name in topics.instances("battery_status", "voltage_v")
@@ -223,6 +229,13 @@ JAMMING = {2: ("warning", WARNING), 3: ("detected", ERROR)}
 SPOOFING = {2: ("indicated", WARNING), 3: ("detected", ERROR)}
 
 
+#: Fields of a receiver that are told.
+RECEPTION = (
+    "fix_type", "satellites_used", "eph", "epv", "jamming_state", "spoofing_state", "jamming_indicator",
+    "noise_per_ms",
+)  # fmt: skip
+
+
 def satellites(topics: Topics) -> Section:
     """Return the quality of satellite navigation."""
     return Section("gnss", "GNSS", tuple(_receivers(topics)))
@@ -232,6 +245,7 @@ def _receivers(topics: Topics) -> Iterator[Fact]:
     name = next((name for name in RECEIVERS if topics.has(name, "fix_type")), None)
     if name is None:
         return
+    topics.read_together(name, RECEPTION)
     fix = topics.columns(topics.log[name], "fix_type")
     kinds = fix.values["fix_type"]
     share = float(np.mean(kinds >= FIX_3D))
@@ -326,6 +340,7 @@ def _rejected(topics: Topics) -> Iterator[Fact]:
         return
     shares = {}
     firsts = {}
+    topics.read_together(STATUS, present)
     for name in present:
         samples = topics.columns(topics.log[STATUS], name)
         over = samples.values[name] > 1
