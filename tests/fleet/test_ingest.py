@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import shutil
@@ -15,7 +16,7 @@ import pytest
 import logreel
 from logreel.errors import LogError, UsageError
 from logreel.fleet import Dataset, LocalEngine, ingest, ingesting, report, status, verify
-from logreel.io.atomic_file import sync_folder
+from logreel.io.atomic_file import sync_file, sync_folder
 from support.builders.fleets import firmware_log, make_fleet
 from support.harness.faults import Faults, Inline, started_ingest
 from support.samples.ulog.builder import Builder, flight
@@ -31,6 +32,40 @@ def content(dataset: Path) -> dict[str, str]:
         for path in sorted(dataset.rglob("*"))
         if path.is_file()
     }
+
+
+def test_a_log_that_the_disk_does_not_take_fails_alone_and_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs, dataset = tmp_path / "logs", tmp_path / "fleet"
+    logs.mkdir()
+    for number in (1, 2):
+        (logs / f"{number}.ulg").write_bytes(flight(1.0, number))
+    sync, refused = sync_file, list[str]()
+
+    def sync_once(path: Path) -> None:
+        if not refused:
+            refused.append(path.name)
+            raise OSError(errno.EIO, "Input/output error")
+        sync(path)
+
+    monkeypatch.setattr(ingesting, "sync_file", sync_once)
+    done = ingest(logs, dataset, workers=1)
+    assert len(done.failed) == 1
+    assert "cannot be written to the disk: input/output error" in str(done.failed)
+    sound = Dataset(dataset)
+    assert sum(not manifest.parts for manifest in sound.manifests.values()) == 1
+    checked = verify(dataset)
+    assert (checked.wrong, checked.orphans) == ({}, [])
+    again = ingest(logs, dataset, workers=1)
+    assert not again.failed
+    assert len(again.changed) == 1
+    assert content(dataset) == content(_ingested(logs, tmp_path / "other"))
+
+
+def _ingested(logs: Path, dataset: Path) -> Path:
+    ingest(logs, dataset, workers=1)
+    return dataset
 
 
 @pytest.fixture(scope="module")

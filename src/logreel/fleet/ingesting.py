@@ -33,6 +33,7 @@ from logreel.fleet.plans import PlanOptions, ReadOptions, Task
 from logreel.fleet.source_files import (
     Fingerprint,
     content_digest,
+    error_text,
     fingerprint,
     is_content_key,
     is_other_file,
@@ -519,7 +520,7 @@ class _Run:
 
     def _publish_complete(self, total: int) -> None:
         """Publish the logs that wait; *total*: logs of the run."""
-        logs, self.complete = self.complete, []
+        logs, self.complete = [self._synced(log) for log in self.complete], []
         parts = self._publish([(log.made, log.manifest.row) for log in logs])
         self._replace(
             [
@@ -537,10 +538,31 @@ class _Run:
             if self.progress is not None:
                 self.progress(log.path, self.count, total)
 
+    def _synced(self, log: _Complete) -> _Complete:
+        """Return *log* with its files safe on the disk; as one that failed if the disk does not take one of them."""
+        try:
+            self._sync(log.made, log.manifest.row)
+        except OSError as error:
+            for made in log.made:
+                (self.dataset.stage / os.path.basename(made["staged"])).unlink(missing_ok=True)
+            text = f"its rows cannot be written to the disk: {error_text(error)}"
+            row = dataclasses.replace(log.manifest.row, status=FAILED, error=text, rows={})
+            return dataclasses.replace(
+                log, manifest=dataclasses.replace(log.manifest, row=row, again=True), made=[]
+            )
+        return log
+
+    def _sync(self, parts: Iterable[Mapping[str, Any]], row: CatalogueRow) -> None:
+        """Wait until the disk has the files of a log, unless its jobs did; the next find that theirs is done."""
+        for made in () if self.sync else parts:
+            source = self._find(made, row)
+            if source is not None:
+                sync_file(source)
+
     def _publish(
         self, logs: Sequence[tuple[Sequence[Mapping[str, Any]], CatalogueRow]]
     ) -> list[list[DatasetFile]]:
-        """Move files of logs from the stage to their places, safe on the disk; return them as parts of each log."""
+        """Move files of logs, which are safe on the disk, to their places; return them as parts of each log."""
         moves: list[tuple[Path, Path]] = []
         parts: list[list[DatasetFile]] = []
         for made, row in logs:
@@ -553,10 +575,6 @@ class _Run:
                         f"a file that was just written is gone: {file['staged']}", path=os.fspath(target)
                     )
                 moves.append((source, target))
-        if not self.sync:
-            # The first waits for the disk, the others find that theirs is done.
-            for source, _ in moves:
-                sync_file(source)
         folders = set[Path]()
         for source, target in moves:
             if source != target:
@@ -601,6 +619,7 @@ class _Run:
                     path=self.dataset.manifests[job["log"]].row.path,
                 )
             manifest = self.dataset.manifests[job["log"]]
+            self._sync(result["parts"], manifest.row)
             fresh = dict(
                 zip(
                     (made["old"] for made in result["parts"]),
