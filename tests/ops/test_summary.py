@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from pyulog import ULog
 
 import logreel
+from logreel.lenses.base import Columns, columns
 from logreel.meaning.tracks import distances
 from support.builders.contents import SAMPLES
 from support.formats import sample_log
@@ -116,6 +119,31 @@ def test_facts_of_a_flight_are_those_of_a_plain_computation() -> None:
             length += math.hypot(x - last[0], y - last[1])
         last = x, y
     assert found["flight"]["distance"].value == pytest.approx(length, rel=1e-6)
+
+
+def test_bands_and_fields_of_a_flight_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("logreel.formats.ulog.meaning.flight")
+    fields, logs = Counter[str](), list[str]()
+
+    def counted(ch: logreel.Channel, paths: tuple[str, ...]) -> Columns:
+        fields.update(f"{ch.topic}.{path}" for path in paths)
+        return columns(ch, paths)
+
+    def noted(log: logreel.Log, read: Any = module._read_bands) -> Any:
+        logs.append(log.name)
+        return read(log)
+
+    monkeypatch.setattr("logreel.lenses.facts.columns", counted)
+    monkeypatch.setattr(module, "_read_bands", noted)
+    with logreel.open(flight(10.0, 1)) as log:
+        assert logreel.summary(log).bands
+        assert [*module.bands(log)] == [*module.bands(log)]
+    assert len(logs) == 1
+    once = {
+        name: n for name, n in fields.items() if name.startswith(("battery_status.", "estimator_status."))
+    }
+    assert len(once) > 2
+    assert set(once.values()) == {1}
 
 
 def test_modes_have_names_and_fill_the_flight() -> None:

@@ -422,9 +422,7 @@ class _Run:
         return changed
 
     def _digest(self, topic: str) -> str:
-        from logreel.fleet.jobs import schema_digest
-
-        return schema_digest(self._schema(topic).schema)
+        return self._schema(topic).digest
 
     def _schema(self, topic: str) -> TopicSchema:
         return self.schemas.get(topic) or self.dataset.schema(topic)

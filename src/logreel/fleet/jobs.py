@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from logreel._version import __version__
@@ -165,7 +166,7 @@ def _write_once(task: Task, schemas: Mapping[str, TopicSchema], job: Job) -> tup
 
     # Files that were written with other definitions have other names: until a manifest names these, it names those.
     mark = hashlib.blake2b(job["definitions"].encode(), digest_size=4).hexdigest()
-    writer = PartWriter(Path(job["stage"]), f"{task.log}-{mark}-{task.number}", job["sync"])
+    writer = PartWriter(Path(job["stage"]), f"{task.log}-{mark}-{task.number}", job["sync"], schemas)
     reader = TaskReader(task, None, task.number == 0, schemas, timestamps=job["timestamps"])
     try:
         for batch in reader:
@@ -191,10 +192,14 @@ class PartWriter:
 
     name  begin of the final names of the files; until they are published they have names of their own in *stage*
     sync  whether each file is synced to disk; else whoever publishes them does it for the files of many logs
+    schemas  columns of topics, as batches have them; those of others are looked at for each file
     """
 
-    def __init__(self, stage: Path, name: str, sync: bool) -> None:
+    def __init__(
+        self, stage: Path, name: str, sync: bool, schemas: Mapping[str, TopicSchema] = MappingProxyType({})
+    ) -> None:
         self._stage, self._name, self._token, self._sync = stage, name, secrets.token_hex(6), sync
+        self._schemas = schemas
         self._made: list[dict[str, Any]] = []
         self._topic: str | None = None
         self._schema: Any = None
@@ -224,16 +229,16 @@ class PartWriter:
             self._table = self._started(self._file)
 
     def _start(self, topic: str, schema: Any) -> None:
-        import pyarrow as pa
-
         number = len(self._made)
         staged = f"{self._token}-{number}.parquet"
-        columns = schema_digest(schema)
-        self._topic = topic
+        from logreel.fleet.topic_schema import TopicSchema
+
+        columns = self._schemas.get(topic) or TopicSchema(topic, schema)
+        self._schema, self._topic = columns.stored, topic
         name = f"{self._name}-{number}"
-        self._made.append({"topic": topic, "staged": staged, "name": name, "rows": 0, "columns": columns})
-        # Notes about columns, which change with other logs, are in the catalogue.
-        self._schema = pa.schema([field.remove_metadata() for field in schema])
+        self._made.append(
+            {"topic": topic, "staged": staged, "name": name, "rows": 0, "columns": columns.digest}
+        )
 
     @property
     def _path(self) -> Path:
@@ -297,12 +302,6 @@ def _write_all(file: io.FileIO, content: memoryview) -> None:
         content = content[file.write(content) :]
 
 
-def schema_digest(schema: Any) -> str:
-    """Return a digest of names and types of columns."""
-    text = "\n".join(f"{field.name} {field.type}" for field in schema)
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
-
-
 def _conform(job: Job) -> Result:
     """Write parts with the columns that their topics have now; return what the new files are.
 
@@ -311,7 +310,7 @@ def _conform(job: Job) -> Result:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from logreel.fleet.topic_schema import cast_array
+    from logreel.fleet.topic_schema import cast_array, schema_digest
 
     schemas = {topic: _schema_of(topic, text).schema for topic, text in job["schemas"].items()}
     parts: list[dict[str, Any]] = []

@@ -27,7 +27,7 @@ from logreel.fleet.topic_schema import (
 from logreel.io.arrays import I64
 from logreel.log.columns import RowOptions, Rows
 from logreel.log.log import Channel, Log
-from logreel.log.tables import TableReader, flattened
+from logreel.log.tables import TableReader, as_numpy, flattened
 from logreel.log.times import utc_shift
 
 #: Most messages of a batch, and its approximate bytes.
@@ -155,7 +155,7 @@ class TaskReader(Iterator[pa.RecordBatch]):
     def _head(self, log: Log, time: pa.Array[Any]) -> dict[str, pa.Array[Any]]:
         """Return the columns of HEAD by name."""
         ns = time.cast(pa.int64())
-        utc = utc_times(ns.to_numpy(zero_copy_only=False), utc_shift(log), TIMESTAMPS[self._timestamps])
+        utc = utc_times(as_numpy(ns), utc_shift(log), TIMESTAMPS[self._timestamps])
         name = (self._task.log or self._task.path).encode("utf-8", "replace").decode()
         return {TIME: utc, TIME_NS: ns, LOG: pa.repeat(pa.scalar(name, pa.string()), len(ns))}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -55,8 +56,11 @@ def utc_times(ns: I64, shift: int | None, stamp: pa.DataType = HEAD[0].type) -> 
 
     if shift is None:
         return cast("pa.Array[Any]", pa.nulls(len(ns), cast("Any", stamp)))
-    # Absurd stamps are clipped instead of overflowing.
-    utc = np.clip(ns, TIME_MIN - min(shift, 0), TIME_MAX - max(shift, 0)) + shift
+    least, most = TIME_MIN - min(shift, 0), TIME_MAX - max(shift, 0)
+    if len(ns) and (ns.min() < least or ns.max() > most):
+        # Absurd stamps are clipped instead of overflowing.
+        ns = np.clip(ns, least, most)
+    utc = ns + shift
     times: pa.Array[Any] = pa.array(utc // 1000 if stamp == _US else utc, pa.int64()).view(stamp)
     return times
 
@@ -286,6 +290,16 @@ class TopicSchema:
         )
 
     @cached_property
+    def stored(self) -> pa.Schema:
+        """The columns of files: without notes, which change with other logs and are in the catalogue."""
+        return pa.schema([field.remove_metadata() for field in self.schema])
+
+    @cached_property
+    def digest(self) -> str:
+        """A digest of names and types of the columns."""
+        return schema_digest(self.schema)
+
+    @cached_property
     def _columns_of(self) -> dict[str, list[pa.Field[Any]]]:
         """Columns, without those of HEAD, by the field of a log that they hold."""
         columns: dict[str, list[pa.Field[Any]]] = {}
@@ -328,6 +342,12 @@ class TopicSchema:
             raise
         except (ValueError, OSError, pa.ArrowException) as error:
             raise LogError(f"the stored schema of {topic!r} cannot be read: {error}") from None
+
+
+def schema_digest(schema: pa.Schema) -> str:
+    """Return a digest of names and types of columns."""
+    text = "\n".join(f"{field.name} {field.type}" for field in schema)
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
 
 
 def source_of(field: pa.Field[Any]) -> str:

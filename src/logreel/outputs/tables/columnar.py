@@ -47,6 +47,8 @@ class NestedTable:
         self._storable = _without_empty_structs(schema)
         names = distinct(schema.names)
         schema = self._storable or schema
+        # Whether batches are written as they come.
+        self._is_plain = self._storable is None and names == schema.names
         if names != schema.names:
             fields = [f.with_name(n) for f, n in zip(schema, names, strict=True)]
             schema = pa.schema(fields, metadata=metadata_of(schema))
@@ -72,9 +74,11 @@ class NestedTable:
         import pyarrow as pa
 
         if self._group:
-            rows = [
-                pa.RecordBatch.from_arrays(self._columns(batch), schema=self._schema) for batch in self._group
-            ]
+            rows = self._group
+            if not self._is_plain:
+                rows = [
+                    pa.RecordBatch.from_arrays(self._columns(batch), schema=self._schema) for batch in rows
+                ]
             self._writer.write_table(pa.Table.from_batches(rows, self._schema), row_group_size=GROUP_ROWS)
         self._group, self._rows, self.waiting = [], 0, 0
 
