@@ -16,8 +16,9 @@ import pytest
 
 import logreel
 from logreel.lenses.facts import Series
+from logreel.log.scan import TextLine
 from logreel.meaning.curves import spectrum
-from logreel.outputs.page.report import ROWS
+from logreel.outputs.page.report import ROWS, findings
 from logreel.outputs.page.track import grid_step
 from support.builders.contents import SAMPLES
 from support.harness.cli_runner import Run
@@ -168,6 +169,15 @@ def test_a_sound_log_has_a_finding_that_says_what_was_looked_at() -> None:
         found = logreel.report(carla).findings
     assert found[0].severity == "good"
     assert "no gaps" in found[0].text
+
+
+def test_no_error_is_denied_that_the_text_has() -> None:
+    with logreel.open(SAMPLES[".rec"]()) as carla:
+        lines = [TextLine(carla.start, 3, "No valid position", "arming_check", "check")]
+        found = findings(carla, logreel.summary(carla), [], lines)
+    assert [one.severity for one in found] == ["note", "good"]
+    assert "No valid position" in found[0].text
+    assert "no errors but those of failed checks" in found[1].text
 
 
 def test_facts_of_the_summary_are_shown_with_their_notes(report: logreel.Report) -> None:

@@ -64,11 +64,9 @@ def findings(log: Log, about: Summary, bands: Sequence[Band], lines: Sequence[Te
     told = [*_damage(log), *_failsafes(bands), *_told_facts(about), *_told_lines(lines), *_checks(log)]
     order = (BAD, WARN, NOTE)
     if not any(finding.severity in (BAD, WARN) for finding in told):
-        other = "other " if any(_is_failed_check(line) for line in lines) else ""
-        looked = (
-            "no damage, no jumps of the clock, no gaps in regular channels, no failsafe, "
-            f"no {other}error in the text"
-        )
+        failed = any(_is_failed_check(line) for line in lines)
+        errors = "no errors but those of failed checks" if failed else "no error in the text"
+        looked = f"no damage, no jumps of the clock, no gaps in regular channels, no failsafe, {errors}"
         told.append(Told(GOOD, f"Nothing conspicuous: {looked}."))
     return sorted(told, key=lambda finding: (*order, GOOD).index(finding.severity))
 
@@ -505,7 +503,12 @@ def report_page(
         "panels": panels,
         "bands": band_data(bands, clock),
         "marks": [
-            {"t": clock.seconds(line.time), "level": line.level, "text": printable(line.text)[:200]}
+            # Texts before the first message of data, and behind the last, stand at the ends.
+            {
+                "t": clock.seconds(min(max(line.time, clock.first), clock.last)),
+                "level": line.level,
+                "text": printable(line.text)[:200],
+            }
             for line in sorted(lines, key=lambda line: 7 if line.level is None else line.level)[:MARKS]
             if line.level is not None and line.level <= 4
         ],

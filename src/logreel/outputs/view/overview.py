@@ -178,11 +178,20 @@ def _scaled(density: Any) -> list[int]:
 
 
 def _marks(log: Log, start: int) -> list[dict[str, Any]]:
-    """Return lines of text, the most severe ones if there are more than MARKS, by time."""
+    """Return lines of text, the most severe ones if there are more than MARKS, by time.
+
+    Those before the first message of data, and behind the last, stand at the ends of the log.
+    """
+    last = log.duration or 0
     every = (line for line in log.text if not line.repeated)
     lines = sorted(every, key=lambda line: NO_LEVEL if line.level is None else line.level)[:MARKS]
     return [
-        {"t": line.time - start, "level": line.level, "text": line.text[:500], "source": line.source}
+        {
+            "t": min(max(line.time - start, 0), last),
+            "level": line.level,
+            "text": line.text[:500],
+            "source": line.source,
+        }
         for line in sorted(lines, key=lambda line: line.time)
     ]
 
