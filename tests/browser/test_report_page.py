@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ import pytest
 
 import logreel
 from browser.conftest import PATIENCE, SHOTS
+from browser.pitfalls import pitfalls
 from support.builders.contents import SAMPLES
 
 
@@ -117,17 +121,53 @@ def test_a_narrow_window_shows_one_column(opened: Callable[..., Any]) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_print_is_light_and_fits_the_paper(opened: Callable[..., Any], tmp_path: Path) -> None:
-    page = opened(SAMPLES[".ulg"](), dark=True)
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert page.evaluate("waiting.length") == 0
-    assert page.evaluate("Math.max(...plots.map(({ plot }) => plot.width))") <= 680
-    assert page.evaluate("document.documentElement.dataset.theme") == "light"
-    page.evaluate("dispatchEvent(new Event('afterprint'))")
-    assert page.evaluate("document.documentElement.dataset.theme") is None
+def lines_by_colour(pdf: bytes) -> dict[tuple[int, ...], int]:
+    """Return the number of lines that are drawn in a PDF by colour, 0 to 255."""
+    colour, waiting, found = (0, 0, 0), 0, Counter[tuple[int, ...]]()
+    for content in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL):
+        try:
+            words = zlib.decompress(content).split()
+        except zlib.error:
+            continue
+        for at, word in enumerate(words):
+            if word == b"RG":
+                colour = tuple(round(255 * float(part)) for part in words[at - 3 : at])
+            elif word in (b"l", b"c"):
+                waiting += 1
+            elif word == b"S":
+                found[colour] += waiting
+                waiting = 0
+            elif word in (b"f", b"n"):
+                waiting = 0
+    return found
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_paper_has_all_charts_in_light_colours_also_without_scripts(
+    browser: Any, tmp_path: Path, scripts: bool
+) -> None:
+    path = tmp_path / "report.html"
+    with logreel.open(pitfalls()) as log:
+        report = logreel.report(log)
+    report.save(path)
+    context = browser.new_context(color_scheme="dark", offline=True, java_script_enabled=scripts)
+    page = context.new_page()
+    page.goto(path.as_uri())
+    if not scripts:
+        # On the screen, too, the pictures stand where charts that can be zoomed would be.
+        pictures = page.locator("figure svg.still:visible")
+        assert pictures.count() == len(report.charts) > 0
+        assert page.locator("figure svg.still path.t0").count() == len(report.charts)
+        assert page.locator("svg.still path.gap").count() > 0
+    page.emulate_media(media="print")
+    assert page.locator("figure .still:visible").count() == 2 * len(report.charts)
+    assert page.locator("figure .uplot:visible").count() == 0
     out = page.pdf(prefer_css_page_size=True)
-    assert out.startswith(b"%PDF")
-    assert len(out) > 20_000
+    context.close()
+    drawn = lines_by_colour(out)
+    # The attitude alone has hundreds of points; #0072B2 and #D55E00 are the first two colours on white.
+    assert drawn[0x00, 0x72, 0xB2] > 100
+    assert drawn[0xD5, 0x5E, 0x00] > 2
 
 
 def test_markup_in_a_log_is_text(opened: Callable[..., Any], tmp_path: Path) -> None:

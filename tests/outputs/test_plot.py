@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 import logreel
 from logreel.meaning.curves import curves, extrema
 from logreel.outputs import vendor
+from logreel.outputs.page.plot import page_of
 from support.builders.contents import SAMPLES
 from support.builders.sample_logs import tiny
 from support.harness.cli_runner import Run
@@ -169,6 +170,36 @@ def test_a_chart_shows_where_the_values_are() -> None:
     middles = [sum(row) / len(row) for row in columns if row]
     assert middles == sorted(middles, reverse=True)
     assert middles[0] > 40 > 8 > middles[-1]
+
+
+def test_lines_break_in_gaps_and_held_values_are_steps(tmp_path: Path) -> None:
+    schema = logreel.Schema("t", "ulog", "t:uint64_t timestamp;float x;")
+    setpoint = logreel.Schema("setpoint", "ulog", "setpoint:uint64_t timestamp;float x;")
+    with logreel.create(buffer := io.BytesIO(), format="ulog") as writer:
+        even, held = writer.add_channel("t", schema), writer.add_channel("setpoint", setpoint)
+        for n in range(100):
+            if not 40 <= n < 60:
+                writer.write(even, n * 10**8, {"x": float(n)})
+            if n in (10, 50, 70):
+                writer.write(held, n * 10**8, {"x": float(n)})
+    log = logreel.open(buffer.getvalue())
+    plot = logreel.plot(log, "t.x", "setpoint.x")
+    line, steps = (panel.curves[0] for panel in plot.panels)
+    (gap,) = logreel.stats(log, "t")[0].gaps
+    assert line.gaps == [(gap.start_ns, gap.end_ns)]
+    broken = line.broken()
+    assert np.flatnonzero(np.isnan(broken.values)).tolist() == [40]
+    assert (line.held, steps.held, list(steps.gaps)) == (False, True, [])
+    plot.save(tmp_path / "a.svg")
+    drawn = (tmp_path / "a.svg").read_text()
+    paths = re.findall(r'<path d="([^"]*)"[^>]*stroke: #0072b2', drawn)
+    # The two runs of the first curve.
+    assert max(path.count("M") for path in paths) == 2
+    assert "<pattern" in drawn
+    page = page_of(plot)
+    assert page.count('class="gap"') == 1
+    (path,) = [p for p in re.findall(r' d="([^"]+)"', page) if "h" in p]
+    assert re.fullmatch(r"M\d+ \d+h\d+v-\d+h\d+v-\d+H\d+", path)
 
 
 @pytest.mark.parametrize("suffix", PICTURES)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from logreel.log.columns import DENSE, ColumnReader, own_paths
 from logreel.log.scan import Brief
 from logreel.log.times import Time, interval
 from logreel.log.topic_fields import fields_by_topic
+from logreel.meaning.gaps import channel_gaps
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log
@@ -30,6 +32,16 @@ MAX_ITEMS = 32
 MAX_CURVES = 64
 #: Fields that repeat the time of the message; drawn only if they are named.
 STAMPS = ("timestamp", "header.stamp")
+#: Words of topics and fields whose values hold until the next message: they are commanded, or change rarely.
+_HELD = re.compile(
+    r"(?<![a-z])(setpoints?|sp|commands?|cmd|targets?|desired|goals?|reference|modes?|states?)(?![a-z])", re.I
+)
+#: The same words for what is measured: the sticks of a pilot, states of an estimator.
+_MEASURED = re.compile(
+    r"manual_control|joint_?states?|(estimator|vehicle|ekf|model|link)_states?(?![a-z])", re.I
+)
+#: Functions of which a value says something about the time since the message before.
+_OF_PERIODS = ("derivative", "rate", "interval", "delay")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -40,6 +52,8 @@ class Curve(Brief):
     times   int64[n] ns of the log's clock, in order
     values  float64[n]; NaN: no value
     count   number of messages or records, of which the points are the extrema if ``reduced`` was called
+    gaps    intervals (ns) in which nothing was measured, over which no line goes
+    held    whether a value holds until the next one, as that of a setpoint or a mode does: its line has steps
     """
 
     topic: str
@@ -48,6 +62,8 @@ class Curve(Brief):
     times: I64
     values: NDArray[np.float64]
     count: int
+    gaps: Sequence[tuple[int, int]] = ()
+    held: bool = False
 
     @property
     def name(self) -> str:
@@ -64,6 +80,40 @@ class Curve(Brief):
         rows = extrema(self.times, self.values, pixels)
         return replace(self, times=self.times[rows], values=self.values[rows])
 
+    def broken(self) -> Curve:
+        """Return the curve with a point without a value in each gap, where its line breaks."""
+        times, values = broken_at(self.times, self.values, self.gaps)
+        return self if len(times) == len(self.times) else replace(self, times=times, values=values)
+
+
+def broken_at(times: I64, values: F64, gaps: Sequence[tuple[int, int]], least: int = 0) -> tuple[I64, F64]:
+    """Return points of a line with a NaN in the middle of each gap that lies between two of them.
+
+    least  gaps up to this length (ns), such as a pixel, are left out
+    """
+    wide = [(lo, hi) for lo, hi in gaps if hi - lo > least]
+    if not wide or not len(times):
+        return times, values
+    ends = np.array(wide, np.int64)
+    rows = np.searchsorted(times, ends[:, 1])
+    # Of a point in a gap, the channel has other messages than those that were looked at.
+    empty = (rows > 0) & (rows < len(times)) & (times[np.maximum(rows - 1, 0)] <= ends[:, 0])
+    rows, middles = rows[empty], (ends[:, 0] + (ends[:, 1] - ends[:, 0]) // 2)[empty]
+    return np.insert(times, rows, middles), np.insert(values, rows, np.nan)
+
+
+def is_held(ch: Channel, field: str, function: str = "") -> bool:
+    """Return whether a value of a field holds until the next message: setpoints, commands, modes, named states."""
+    if function in _OF_PERIODS:
+        return False
+    name = f"{ch.topic} {field}"
+    if _HELD.search(name) and not _MEASURED.search(name):
+        return True
+    # Not imported before: most fields are no states.
+    from logreel.registry.registry import states_of
+
+    return field in states_of(ch.log).get(ch.topic, {})
+
 
 def curves(
     log: Log, wanted: str | Iterable[str], start: Time | None = None, end: Time | None = None
@@ -79,13 +129,23 @@ def curves(
     lo, hi = interval(log, start, end)
     chosen: list[Curve] = []
     for topic, fields in fields_by_topic(log, wanted).items():
-        chosen += channel_curves(log[topic], fields, lo, hi)
+        chosen += _with_gaps(log[topic], channel_curves(log[topic], fields, lo, hi))
         if len(chosen) > MAX_CURVES:
             raise UsageError(
                 f"{wanted!r} means more than {MAX_CURVES} curves: choose fields, such as {chosen[0].name}",
                 path=log.name,
             )
     return chosen
+
+
+def _with_gaps(ch: Channel, curves: Iterable[Curve]) -> Iterator[Curve]:
+    """Yield the curves of a channel with their gaps, and whether they are held."""
+    gaps: dict[bool, list[tuple[int, int]]] = {}
+    for curve in curves:
+        held = is_held(ch, curve.field)
+        if held not in gaps:
+            gaps[held] = channel_gaps(ch, held)
+        yield replace(curve, gaps=gaps[held], held=held)
 
 
 def channel_curves(ch: Channel, fields: list[str] | None, lo: int | None, hi: int | None) -> Iterator[Curve]:
@@ -302,15 +362,18 @@ def series_curve(
     """
     lo, hi = interval(log, start, end)
     ch = log[series.topic]
+    held = is_held(ch, series.field, series.function)
+    gaps = channel_gaps(ch, held)
     parts = [_series_part(ch, series, a, b) for a, b in _windows(ch, lo, hi, pixels)]
     share = None if pixels is None else max(pixels // len(parts), 1)
     shown = (
         parts if share is None else [part.reduced(share) for part in parts if len(part.times)] or parts[:1]
     )
     if len(shown) == 1:
-        return shown[0]
+        return replace(shown[0], gaps=gaps, held=held)
     times, values = (np.concatenate([getattr(part, name) for part in shown]) for name in ("times", "values"))
-    return replace(shown[0], times=times, values=values, count=sum(part.count for part in parts))
+    count = sum(part.count for part in parts)
+    return replace(shown[0], times=times, values=values, count=count, gaps=gaps, held=held)
 
 
 def _windows(

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass
 from logreel.io.arrays import I64
 
+if TYPE_CHECKING:
+    from logreel.log.log import Channel
+
 #: A gap is longer than this number of median periods, and than twice the 90th percentile of the periods, so that
 #: messages in bursts have no gaps.
 GAP_FACTOR = 5
+#: Fewer steps than this say nothing about gaps.
+LEAST_STEPS = 10
 #: A regular series has at least PERIODS periods; 10th and 90th percentile are within NEAR and FAR medians.
 PERIODS = 50
 NEAR, FAR = 0.5, 1.5
@@ -50,6 +57,13 @@ def gap_limit(steps: NDArray[np.uint64] | I64, least: int = 0) -> float:
     return max(least, GAP_FACTOR * float(np.median(steps)), 2 * float(np.percentile(steps, 90)))
 
 
+def gaps_of(steps: NDArray[np.uint64]) -> I64:
+    """Return int64[g]: rows of the *steps* that are gaps; none if there are too few steps to tell."""
+    if len(steps) < LEAST_STEPS:
+        return np.zeros(0, np.int64)
+    return np.flatnonzero(steps > gap_limit(steps))
+
+
 def regular_times(times: I64) -> RegularTimes | None:
     """Return period and gaps of *times*, int64[n] ns in order; None if they are not regular."""
     if len(times) <= PERIODS:
@@ -62,3 +76,40 @@ def regular_times(times: I64) -> RegularTimes | None:
     if len(rows) > max(1, PART * len(steps)):
         return None
     return RegularTimes(median, steps, rows)
+
+
+#: Times of a channel that are looked at if not all are known, evenly spread over the file.
+SAMPLES = 1 << 16
+#: Most gaps of one channel, the longest ones.
+MOST = 1000
+
+
+def sampled_times(ch: Channel) -> I64:
+    """Return int64[n] ns: times of messages of a channel; at most SAMPLES of them, evenly spread over the file."""
+    n = len(ch)
+    index = ch.log.index
+    if n <= SAMPLES or index.has_times(ch.number):
+        return index.times(ch.number)
+    return index.times_at(ch.number, np.linspace(0, n - 1, SAMPLES).astype(np.int64))
+
+
+def gaps_between(times: I64, held: bool = False) -> list[tuple[int, int]]:
+    """Return the intervals (ns) in which nothing was measured, by time: from the message before to the one after.
+
+    times  int64[n] ns in any order
+    held   values that are sent when they change: only a pause of messages that are otherwise regular is a gap
+    """
+    ordered = times if np.all(times[1:] >= times[:-1]) else np.sort(times)
+    if held:
+        regular = regular_times(ordered)
+        rows = np.zeros(0, np.int64) if regular is None else regular.gaps
+    else:
+        rows = gaps_of(steps_of(ordered))
+    if len(rows) > MOST:
+        rows = np.sort(rows[np.argsort(steps_of(ordered)[rows], kind="stable")[-MOST:]])
+    return list(zip(ordered[rows].tolist(), ordered[rows + 1].tolist(), strict=True))
+
+
+def channel_gaps(ch: Channel, held: bool = False) -> list[tuple[int, int]]:
+    """Return the intervals (ns) without messages in a channel; see ``gaps_between``."""
+    return gaps_between(sampled_times(ch), held)

@@ -14,7 +14,7 @@ from logreel.log.log import Log
 from logreel.log.scan import Brief
 from logreel.log.times import Time, interval, mean_rate
 from logreel.log.topic_fields import FieldsByTopic, fields_by_topic
-from logreel.meaning.gaps import gap_limit, steps_of
+from logreel.meaning.gaps import gaps_of, steps_of
 from logreel.ops.json_values import to_json_values
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from logreel.log.joined_log import Openable
     from logreel.log.log import Channel
 
-#: Least number of periods to find gaps.
-GAP_PERIODS = 10
 #: Number of gaps listed, the longest ones; all are counted.
 GAPS_LISTED = 20
 
@@ -171,8 +169,7 @@ def channel_stats(
             float(steps.std(dtype=np.float64)),
         )
         rate = mean_rate(len(steps), int(steps.sum()))
-        if len(steps) >= GAP_PERIODS:
-            gaps = np.flatnonzero(steps > gap_limit(steps))
+        gaps = gaps_of(steps)
     longest = np.sort(gaps[np.argsort(steps[gaps], kind="stable")[-GAPS_LISTED:]])
     return ChannelStats(
         topic=ch.topic,

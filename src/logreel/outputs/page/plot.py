@@ -10,6 +10,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from logreel.dataclass import replace
 from logreel.errors import MissingDependencyError, UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import Destination, name_and_stream
@@ -20,6 +21,7 @@ from logreel.log.times import Time, duration_text, seconds_text, shift_of, utc_s
 from logreel.meaning.curves import Curve, curves
 from logreel.outputs.files import new_file
 from logreel.outputs.page.html import packed, page, printable
+from logreel.outputs.page.still import StillAxis, StillCurve, figure, legend, pixels_for, still, value_span
 from logreel.registry.open import as_open_log
 
 
@@ -219,7 +221,7 @@ def _panel(
     figure.clear()
     figure.plot_size(width, height)
     figure.theme("colorless")
-    drawn = [curve.reduced(2 * width) for curve in panel.curves]
+    drawn = [_in_steps(plot, curve.reduced(2 * width).broken()) for curve in panel.curves]
     known = [curve.values[np.isfinite(curve.values)] for curve in drawn]
     values = np.concatenate(known) if known else np.empty(0)
     lo, hi = _limits(values)
@@ -238,6 +240,24 @@ def _panel(
     text: str = figure.build().string()
     plain: str = text if color else plotext.uncolorize(text)
     return plain.splitlines()
+
+
+def _in_steps(plot: Panels, curve: Curve) -> Curve:
+    """Return a curve whose line has the steps of a held one."""
+    curve = _held_to_the_end(plot, curve)
+    if not curve.held or len(curve.times) < 2:
+        return curve
+    times = np.repeat(curve.times, 2)[1:]
+    return replace(curve, times=times, values=np.repeat(curve.values, 2)[:-1])
+
+
+def _held_to_the_end(plot: Panels, curve: Curve) -> Curve:
+    """Return a held curve with its last value at the end of all curves, too."""
+    last = plot.span[1]
+    if not curve.held or not len(curve.times) or curve.times[-1] >= last:
+        return curve
+    values = np.append(curve.values, curve.values[-1])
+    return replace(curve, times=np.append(curve.times, last), values=values)
 
 
 def _marker(plotext: Any, number: int, color: bool) -> Any:
@@ -323,9 +343,20 @@ def _figure(plot: Panels) -> Any:
     pixels = int(_WIDTH * _DPI)
     for panel, ax in zip(plot.panels, axes, strict=True):
         for number, (name, curve) in enumerate(zip(panel.names, panel.curves, strict=True)):
-            drawn = curve.reduced(pixels)
+            drawn = _held_to_the_end(plot, curve.reduced(pixels).broken())
             color = _COLOURS[number % len(_COLOURS)]
-            ax.plot(_moments(plot, drawn.times), drawn.values, label=_plain(name), color=color, linewidth=1)
+            ax.plot(
+                _moments(plot, drawn.times),
+                drawn.values,
+                label=_plain(name),
+                color=color,
+                linewidth=1,
+                drawstyle="steps-post" if curve.held else "default",
+            )
+        for gap in dict.fromkeys(gap for curve in panel.curves for gap in curve.gaps):
+            # Hatched: nothing was measured there.
+            low, high = _moments(plot, np.array(gap, np.int64))
+            ax.axvspan(low, high, facecolor="none", edgecolor="#bbbbbb", hatch="///", linewidth=0)
         if not any(len(curve.times) for curve in panel.curves):
             ax.set_yticks([])
             ax.text(
@@ -366,9 +397,9 @@ PIXELS = 2_000
 
 _BODY = """<header><h1>{title}</h1><span>{axis}</span><span>{reduced}</span>
 <button id="whole">Whole time</button></header>
-<main id="panels"></main>
+<main id="panels">{figures}</main>
 <footer>Drag: zoom. Double-click, or the key 0: whole time. Click a name: hide or show.</footer>
-<noscript>This page needs JavaScript to draw.</noscript>"""
+<noscript>Charts cannot be zoomed without JavaScript.</noscript>"""
 
 
 def write_html(plot: Panels, out: IO[bytes]) -> None:
@@ -405,16 +436,53 @@ def page_of(plot: Panels) -> str:
     points = max((len(curve.times) for panel in plot.panels for curve in panel.curves), default=0)
     reduced = f"extreme values of {points} messages" if points > 4 * pixels else ""
     title = escape(os.path.basename(plot.name))
-    body = _BODY.format(title=title, axis=escape(plot.axis), reduced=reduced)
+    figures = "".join(_figure_html(plot, panel, pixels_for(count), zero) for panel in plot.panels)
+    body = _BODY.format(title=title, axis=escape(plot.axis), reduced=reduced, figures=figures)
     return page(title, body, data, "plot.css", ["plot.js"])
 
 
+def _figure_html(plot: Panels, panel: Panel, pixels: int, zero: int) -> str:
+    """Return the still picture of a panel, which scripts replace by one that can be zoomed."""
+    first, last = plot.span
+    lines = []
+    for curve in panel.curves:
+        drawn = curve.reduced(pixels).broken()
+        lines.append(StillCurve((drawn.times - zero) / 1e9, drawn.values, _gaps(curve, zero), curve.held))
+    if not any(len(line.x) for line in lines):
+        return figure(panel.title, 2, "", '<div class="empty">no messages</div>')
+    across = StillAxis(
+        (first - zero) / 1e9,
+        (max(last, first + 1) - zero) / 1e9,
+        lambda seconds: _moment_text(plot, seconds),
+    )
+    names = [
+        f"{name} [{curve.unit}]" if curve.unit and "[" not in panel.title else name
+        for name, curve in zip(panel.names, panel.curves, strict=True)
+    ]
+    return figure(panel.title, 2, "", still(lines, across, value_span(lines)) + legend(names))
+
+
+def _moment_text(plot: Panels, seconds: float) -> str:
+    if plot.shift is None:
+        return f"{seconds:g}"
+    digits = 0 if plot.span[1] - plot.span[0] > 10**10 else 3
+    at = round(seconds * 1e9)
+    return utc_text(at, digits)[11:-1] if at > 0 else seconds_text(at, digits)
+
+
+def _gaps(curve: Curve, zero: int) -> list[tuple[float, float]]:
+    return [((lo - zero) / 1e9, (hi - zero) / 1e9) for lo, hi in curve.gaps]
+
+
 def _curve_data(name: str, curve: Curve, zero: int) -> dict[str, Any]:
+    drawn = curve.broken()
     return {
         "name": name,
         "unit": curve.unit,
-        "times": packed(np.asarray((curve.times - zero) / 1e9, "<f8")),
-        "values": packed(np.asarray(curve.values, "<f8")),
+        "times": packed(np.asarray((drawn.times - zero) / 1e9, "<f8")),
+        "values": packed(np.asarray(drawn.values, "<f8")),
+        "gaps": _gaps(curve, zero),
+        "held": curve.held,
     }
 
 

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +35,16 @@ from logreel.ops.inspect.summary import Summary, summary
 from logreel.ops.inspect.text import level_name, lines_between
 from logreel.outputs.files import new_file
 from logreel.outputs.page.html import LONGEST, cell_text, packed, page, printable, table
+from logreel.outputs.page.still import (
+    StillAxis,
+    StillCurve,
+    band_classes,
+    figure,
+    legend,
+    pixels_for,
+    still,
+    value_span,
+)
 from logreel.outputs.page.track import Drawing, DrawnTracks, find_tracks, svg
 from logreel.registry.open import as_open_log
 
@@ -137,6 +149,8 @@ def _checks(log: Log) -> Iterator[Told]:
 
 #: Points of all curves of a report, about; each takes 11 to 22 bytes of the page. Least and most pixels of a curve.
 POINTS, LEAST_PIXELS, MOST_PIXELS = 150_000, 150, 1500
+#: Most gaps of a curve that are hatched.
+GAPS = 100
 #: Most bands that are drawn, longest first.
 BANDS = 300
 #: A curve whose values differ by less than this share of their size needs the digits of float64.
@@ -144,15 +158,33 @@ NARROW = 1e-4
 
 
 class PageClock:
-    """Times of the page: float64 seconds since *zero* (ns), the first and last of which is in *span*."""
+    """Times of the page: float64 seconds since *zero* (ns), the first and last of which is in *span*.
 
-    def __init__(self, zero: int, first: int, last: int) -> None:
-        self.zero = zero
+    utc  whether *zero* is the epoch of UTC
+    """
+
+    def __init__(self, zero: int, first: int, last: int, utc: bool = False) -> None:
+        self.zero, self.utc = zero, utc
         self.first, self.last = first, max(last, first + 1)
 
     def seconds(self, time: int) -> float:
         """Return a time in seconds of the page."""
         return (time - self.zero) / 1e9
+
+    @property
+    def axis(self) -> StillAxis:
+        """The axis of time of drawings."""
+        return StillAxis(self.seconds(self.first), self.seconds(self.last), self._text)
+
+    def _text(self, seconds: float) -> str:
+        if not self.utc:
+            return f"{seconds:g} s"
+        digits = 0 if self.last - self.first > 10**10 else 3
+        return utc_text(round(seconds * 1e9), digits)[11:-1]
+
+    def intervals(self, gaps: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
+        """Return those of the intervals (ns) that are on the page, in seconds."""
+        return [(self.seconds(lo), self.seconds(hi)) for lo, hi in gaps if lo < self.last and hi > self.first]
 
     def packed(self, times: Any) -> dict[str, Any]:
         """Return int64[n] ns as uint32 steps of the span, in base64."""
@@ -165,13 +197,28 @@ def panels_of(
     log: Log,
     charts: Sequence[Chart],
     clock: PageClock,
+    spans: Sequence[Band],
     start: int | None,
     end: int | None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return a panel for each chart that has values; see ``report`` for *progress*."""
+    """Return a panel for each chart that has values: what the script draws, and as ``still`` the same as SVG.
+
+    spans     bands that lie behind the curves
+    progress  see ``report``
+    """
     curves = sum(len(chart.series) for chart in charts if chart.kind == LINE)
     pixels = min(max(POINTS // 4 // max(curves, 1), LEAST_PIXELS), MOST_PIXELS)
+    behind = list(
+        zip(
+            [clock.seconds(band.start) for band in spans],
+            [clock.seconds(band.end) for band in spans],
+            [band.label for band in spans],
+            band_classes(spans),
+            strict=True,
+        )
+    )
+    still_pixels = pixels_for(curves)
     panels = []
     for number, chart in enumerate(_grouped(charts)):
         if progress is not None:
@@ -182,6 +229,9 @@ def panels_of(
             panel = _spectrum_panel(log, chart, start, end)
         else:
             panel = _panel(log, chart, clock, pixels, start, end)
+            if panel is not None:
+                lines = [_line(curve, clock, still_pixels) for curve in panel.pop("drawn")]
+                panel["still"] = still(lines, clock.axis, value_span(lines, chart.y), behind)
         if panel is not None:
             panels.append({"title": printable(chart.title), "group": printable(chart.group), **panel})
     return panels
@@ -211,6 +261,7 @@ def _panel(
         return None
     units = {curve.unit for _, curve in curves}
     return {
+        "drawn": [curve for _, curve in curves],
         "unit": units.pop() if len(units) == 1 else "",
         "y": chart.y,
         "curves": [_curve_data(name, curve, clock) for name, curve in curves],
@@ -218,8 +269,21 @@ def _panel(
     }
 
 
+def _line(curve: Curve, clock: PageClock, pixels: int) -> StillCurve:
+    drawn = curve.reduced(pixels).broken()
+    return StillCurve((drawn.times - clock.zero) / 1e9, drawn.values, clock.intervals(curve.gaps), curve.held)
+
+
 def _curve_data(name: str, curve: Curve, clock: PageClock) -> dict[str, Any]:
-    return {"name": name, "unit": curve.unit, "times": clock.packed(curve.times), **_values(curve.values)}
+    drawn = curve.broken()
+    return {
+        "name": name,
+        "unit": curve.unit,
+        "times": clock.packed(drawn.times),
+        **_values(drawn.values),
+        "gaps": clock.intervals(curve.gaps)[:GAPS],
+        "held": curve.held,
+    }
 
 
 def _values(values: Any) -> dict[str, Any]:
@@ -247,8 +311,11 @@ def _spectrum_panel(log: Log, chart: Chart, start: int | None, end: int | None) 
         f"{density.series.name} is strongest at {density.frequency[int(np.argmax(density.density))]:.1f} Hz"
         for density in spectra
     ]
+    lines = [StillCurve(density.frequency, density.density) for density in spectra]
+    across = StillAxis(0.0, max(float(line.x[-1]) for line in lines), "{:g} Hz".format)
     return {
         "kind": "spectrum",
+        "still": still(lines, across, value_span(lines, log=True)),
         "unit": unit,
         "curves": [
             {
@@ -456,7 +523,7 @@ _BODY = """<header>
 </main>
 <footer>Drag in a chart: zoom. Double-click, or the key 0: whole time. Click a name: hide or show.
 Made by logreel {version}; works offline.</footer>
-<noscript>Charts need JavaScript; everything else on this page can be read without.</noscript>"""
+<noscript>Charts cannot be zoomed without JavaScript.</noscript>"""
 
 
 def report_page(
@@ -500,7 +567,7 @@ def report_page(
     data = {
         "utc": shift is not None,
         "span": [clock.seconds(clock.first), clock.seconds(clock.last)],
-        "panels": panels,
+        "panels": [{name: value for name, value in panel.items() if name != "still"} for panel in panels],
         "bands": band_data(bands, clock),
         "marks": [
             # Texts before the first message of data, and behind the last, stand at the ends.
@@ -607,10 +674,25 @@ def _charts(panels: Sequence[dict[str, Any]]) -> str:
     about = "".join(
         f"<li>{cell_text(panel['title'])}: {cell_text(panel['about'], 600)}</li>" for panel in panels
     )
+    # In the order of the data, by which the script finds the figure of each panel.
+    drawn = "".join(
+        (f"<h3>{cell_text(group, 200)}</h3>" if group else "")
+        + f'<div class="charts">{"".join(map(_figure, grouped))}</div>'
+        for group, grouped in groupby(panels, itemgetter("group"))
+    )
     return (
-        '<div id="strip" aria-hidden="true"></div><div id="panels"></div>'
+        f'<div id="strip" aria-hidden="true"></div><div id="panels">{drawn}</div>'
         f'<details class="values"><summary>Charts as text</summary><ul>{about}</ul></details>'
     )
+
+
+def _figure(panel: dict[str, Any]) -> str:
+    unit = f" [{panel['unit']}]" if panel["unit"] else ""
+    names = [
+        curve["name"] + (f" [{curve['unit']}]" if curve["unit"] and not unit else "")
+        for curve in panel["curves"]
+    ]
+    return figure(panel["title"] + unit, 4, panel["about"], panel["still"] + legend(names))
 
 
 def _folded(count: int, text: str) -> str:
@@ -682,11 +764,13 @@ def report(
         shift = shift_of(opened, utc)
         first, last = opened.start or 0, opened.end or 0
         zero = first if shift is None else -shift
-        clock = PageClock(zero, first if lo is None else lo, last if hi is None else hi)
+        clock = PageClock(
+            zero, first if lo is None else lo, last if hi is None else hi, utc=shift is not None
+        )
         proposed = charts(opened)
         spans = [band for band in bands(opened) if band.start < clock.last and band.end > clock.first]
         lines = list(lines_between(opened, None, lo, hi, repeated=False))
-        panels = panels_of(opened, proposed, clock, lo, hi, progress)
+        panels = panels_of(opened, proposed, clock, spans, lo, hi, progress)
         about = summary(opened)
         told = findings(opened, about, spans, lines)
         tracks = find_tracks(opened, proposed, lo, hi)

@@ -1,8 +1,10 @@
 "use strict";
 // Draws the curves that the page carries as JSON: {utc, span, bands, panels: [{title, group, unit, kind, y, curves}]}.
 // A curve has times and values as base64 of little-endian bytes: times are float64 seconds, or {from, step, data} with
-// uint32 steps; values are float64, or float32 if the times are steps and the curve is not "wide". A panel of kind
-// "spectrum" has frequencies first + n * step in place of times.
+// uint32 steps; values are float64, or float32 if the times are steps and the curve is not "wide". NaN breaks a line; values of
+// a curve that is "held" hold until the next one; "gaps" are intervals without measurements. A panel of kind "spectrum" has
+// frequencies first + n * step in place of times. The page has a figure for each panel, with a still picture of it: charts that
+// can be zoomed are put in its place on the screen, and paper gets the picture.
 
 const LIGHT = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"];
 const DARK = ["#56B4E9", "#E69F00", "#2CC295", "#CC79A7", "#F0E442", "#D55E00", "#FFFFFF"];
@@ -14,7 +16,6 @@ const sync = { key: "time", busy: false };
 // What is drawn: {plot, panel, box}. What waits until it is seen: {panel, box}.
 let plots = [], waiting = [];
 let shownSpan = data.span.slice();
-let printWidth = 0, height = HEIGHT;
 
 function isDark() {
   const chosen = document.documentElement.dataset.theme;
@@ -54,7 +55,7 @@ function row(times, at) {
 function visible(curve, from, to, pixels) {
   const { times, values } = curve;
   const lo = Math.max(0, row(times, from) - 1), hi = Math.min(times.length, row(times, to) + 1);
-  if (hi - lo <= 4 * pixels) return [Array.from(times.subarray(lo, hi)), shown(values.subarray(lo, hi))];
+  if (hi - lo <= 4 * pixels) return reaching(curve, lo, hi, from, to);
   const keep = [], width = (to - from) / pixels;
   for (let i = lo; i < hi;) {
     const cell = Math.floor((times[i] - from) / width);
@@ -67,6 +68,24 @@ function visible(curve, from, to, pixels) {
     i = j;
   }
   return [keep.map((k) => times[k]), shown(keep.map((k) => values[k]))];
+}
+
+// The same points, and one at each edge of the window, to which lines between distant points, and held values, reach.
+function reaching(curve, lo, hi, from, to) {
+  const { times, values } = curve;
+  const x = Array.from(times.subarray(lo, hi)), y = shown(values.subarray(lo, hi));
+  if (!Number.isFinite(from) || !x.length) return [x, y];
+  for (const at of [from, Math.min(to, data.span[1])]) {
+    const next = row(times, at), before = next - 1;
+    if (before < 0 || times[next] === at || times[before] === at || (next === times.length && !curve.held)) continue;
+    const last = values[before], part = (at - times[before]) / (times[next] - times[before]);
+    const reached = curve.held ? last : last + part * (values[next] - last);
+    if (!Number.isFinite(reached)) continue;
+    const place = row(x, at);
+    x.splice(place, 0, at);
+    y.splice(place, 0, reached);
+  }
+  return [x, y];
 }
 
 // Null is a gap.
@@ -107,8 +126,8 @@ function range(least, most) {
   return uPlot.rangeNum(least, most, 0.1, true);
 }
 
-// Bands of modes behind the curves.
-function drawBands(plot) {
+// Bands of modes, and hatched gaps, behind the curves.
+function drawBands(plot, gaps) {
   const bands = (data.bands || []).filter((band) => band.color);
   const { ctx, bbox } = plot;
   ctx.save();
@@ -121,6 +140,23 @@ function drawBands(plot) {
     ctx.globalAlpha = band.alpha;
     ctx.fillRect(left, bbox.top, right - left, bbox.height);
   }
+  ctx.globalAlpha = 0.5;
+  ctx.strokeStyle = style("--faint");
+  for (const [from, to] of gaps) {
+    const left = plot.valToPos(from, "x", true), right = plot.valToPos(to, "x", true);
+    if (right - left < 1 || right < bbox.left || left > bbox.left + bbox.width) continue;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(left, bbox.top, right - left, bbox.height);
+    ctx.clip();
+    ctx.beginPath();
+    for (let x = Math.max(left, bbox.left) - bbox.height; x < Math.min(right, bbox.left + bbox.width); x += 8 * devicePixelRatio) {
+      ctx.moveTo(x, bbox.top + bbox.height);
+      ctx.lineTo(x + bbox.height, bbox.top);
+    }
+    ctx.stroke();
+    ctx.restore();
+  }
   ctx.restore();
 }
 
@@ -132,7 +168,7 @@ function options(panel, width) {
   const drag = { x: true, y: false };
   return {
     width,
-    height,
+    height: HEIGHT,
     cursor: spectrum ? { drag } : { sync: { key: sync.key, setSeries: false }, drag },
     scales: {
       x: spectrum ? { time: false } : { time, min: shownSpan[0], max: shownSpan[1] },
@@ -151,12 +187,13 @@ function options(panel, width) {
         stroke: colors[i % colors.length],
         dash: i >= colors.length ? [6, 3] : undefined,
         width: 1,
+        paths: curve.held ? uPlot.paths.stepped({ align: 1 }) : undefined,
         points: { show: !spectrum && curve.times.length < 60 },
         value: (_, v) => value(v),
       })),
     ],
     hooks: {
-      drawClear: spectrum ? [] : [drawBands],
+      drawClear: spectrum ? [] : [(plot) => drawBands(plot, panel.curves.flatMap((curve) => curve.gaps ?? []))],
       setScale: spectrum ? [] : [(plot, key) => key === "x" && !sync.busy && zoom(plot)],
       setCursor: spectrum ? [] : [(plot) => tell("cursor", plot.cursor.left >= 0 ? plot.posToVal(plot.cursor.left, "x") : null)],
     },
@@ -199,20 +236,9 @@ function joined(panel, width) {
   return tables.length === 1 ? tables[0] : uPlot.join(tables);
 }
 
-function boxOf(panel) {
-  const box = document.createElement("figure");
-  const heading = document.createElement(panel.group === undefined ? "h2" : "h4");
-  heading.textContent = panel.title + (panel.unit ? ` [${panel.unit}]` : "");
-  box.append(heading);
-  if (panel.about) {
-    box.setAttribute("role", "group");
-    box.setAttribute("aria-label", `${panel.title}: ${panel.about}`);
-  }
-  return box;
-}
-
 function drawOne(one) {
-  const width = printWidth || one.box.clientWidth;
+  const width = one.box.clientWidth;
+  one.box.dataset.live = "yes";
   one.plot = new uPlot(options(one.panel, width), joined(one.panel, width), one.box);
   if (one.panel.kind !== "spectrum") one.plot.over.addEventListener("dblclick", showWhole);
   plots.push(one);
@@ -236,34 +262,11 @@ function drawWaiting(some) {
 }
 
 function draw() {
-  const place = document.getElementById("panels");
-  if (!place) return;
+  const boxes = document.querySelectorAll("#panels figure");
   for (const { plot } of plots) plot.destroy();
-  place.replaceChildren();
   plots = [];
-  waiting = [];
-  let group, into = place;
-  for (const panel of data.panels) {
-    if (panel.group !== undefined && panel.group !== group) {
-      group = panel.group;
-      const heading = document.createElement("h3");
-      heading.textContent = group;
-      into = document.createElement("div");
-      into.className = "charts";
-      place.append(...(group ? [heading] : []), into);
-    }
-    const box = boxOf(panel);
-    into.append(box);
-    if (panel.curves.every((curve) => curve.times.length === 0)) {
-      const empty = document.createElement("div");
-      empty.className = "empty";
-      empty.textContent = "no messages";
-      box.append(empty);
-    } else {
-      waiting.push({ panel, box });
-    }
-  }
-  if (seen && !printWidth) for (const { box } of waiting) seen.observe(box);
+  waiting = data.panels.map((panel, i) => ({ panel, box: boxes[i] })).filter(({ panel }) => panel.curves.some((curve) => curve.times.length));
+  if (seen) for (const { box } of waiting) seen.observe(box);
   else drawWaiting(waiting);
   tell("window", shownSpan);
 }
@@ -273,6 +276,6 @@ document.getElementById("whole").onclick = showWhole;
 draw();
 system.addEventListener("change", draw);
 addEventListener("resize", () => {
-  if (!printWidth) for (const { plot, box } of plots) plot.setSize({ width: box.clientWidth, height });
+  for (const { plot, box } of plots) plot.setSize({ width: box.clientWidth, height: HEIGHT });
 });
 addEventListener("keydown", (event) => event.key === "0" && !event.target.matches("input, textarea") && showWhole());

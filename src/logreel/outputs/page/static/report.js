@@ -87,21 +87,12 @@ document.getElementById("theme").onclick = () => {
   redraw();
 };
 system.addEventListener("change", redraw);
-// Paper is white and has a known width: charts are drawn again for it.
-let before = null;
+// Paper shows what is folded, too; browsers that know ::details-content do that by the style sheet.
+let folded = [];
 addEventListener("beforeprint", () => {
-  before = document.documentElement.dataset.theme ?? "";
-  document.documentElement.dataset.theme = "light";
-  printWidth = 680;
-  height = 165;
-  redraw();
+  folded = [...document.querySelectorAll("details:not([open])")];
+  for (const one of folded) one.open = true;
 });
-addEventListener("afterprint", () => {
-  if (before) document.documentElement.dataset.theme = before;
-  else delete document.documentElement.dataset.theme;
-  printWidth = 0;
-  height = HEIGHT;
-  redraw();
-});
+addEventListener("afterprint", () => { for (const one of folded) one.open = false; });
 redraw();
 document.documentElement.dataset.ready = "true";

@@ -1,0 +1,235 @@
+"""Charts as SVG, which pages show without scripts and print; scripts put charts that can be zoomed in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.io.arrays import F64
+from logreel.lenses.facts import Band
+from logreel.outputs.page.html import cell_text
+
+#: Size of a drawing in its own units; margins at the left, right, top and bottom for numbers.
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 190, 62, 8, 8, 22
+#: Points of all drawings of a page, about, of 7 bytes each; least and most pixels of a curve.
+POINTS, LEAST_PIXELS, MOST_PIXELS = 200_000, 50, (WIDTH - LEFT - RIGHT) // 2
+#: Curves have coordinates of a tenth of a unit.
+FINE = 10
+#: Number of colours of the style sheet.
+COLOURS = 7
+#: Distance of the lines that hatch a gap; most gaps that are hatched.
+HATCH, GAPS = 6, 100
+#: Narrowest band that can hold its name, for each character of it.
+CHARACTER = 6
+
+
+@dataclass(frozen=True, slots=True)
+class StillCurve:
+    """What is drawn of a curve: seconds and values, float64[n] with NaN where the line breaks.
+
+    gaps  intervals without measurements, in seconds
+    held  whether values hold until the next one
+    """
+
+    x: F64
+    y: F64
+    gaps: Sequence[tuple[float, float]] = ()
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StillAxis:
+    """An axis from *low* to *high*; *text* writes the numbers at its marks. *log*: decades are equally long."""
+
+    low: float
+    high: float
+    text: Callable[[float], str] = "{:g}".format
+    log: bool = False
+
+    def part(self, values: NDArray[np.float64]) -> F64:
+        """Return where values lie: 0 at the low end, 1 at the high one."""
+        low, high = self.low, self.high
+        if self.log:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                values = np.log10(values)
+            low, high = np.log10(low), np.log10(high)
+        out: F64 = (values - low) / (high - low)
+        return out
+
+    def marks(self, most: int) -> list[float]:
+        """Return up to about *most* round values on the axis."""
+        if self.log:
+            first, last = int(np.ceil(np.log10(self.low))), int(np.floor(np.log10(self.high)))
+            return [10.0**n for n in range(first, last + 1, max(1, (last - first) // most + 1))]
+        step = round_step((self.high - self.low) / most)
+        first, last = np.ceil(self.low / step - 1e-9), np.floor(self.high / step + 1e-9)
+        # Without negative zeros.
+        return [float(f"{n * step:.15g}") + 0.0 for n in np.arange(first, last + 1)]
+
+
+def round_step(least: float) -> float:
+    """Return the least of 1, 2 or 5 times a power of ten that is not below *least*."""
+    power = 10.0 ** np.floor(np.log10(least))
+    return float(next(power * n for n in (1, 2, 5, 10) if power * n >= least * (1 - 1e-9)))
+
+
+def pixels_for(curves: int) -> int:
+    """Return the width to which each of this number of curves of a page is reduced."""
+    return min(max(POINTS // 4 // max(curves, 1), LEAST_PIXELS), MOST_PIXELS)
+
+
+def value_span(
+    lines: Sequence[StillCurve], fixed: Sequence[float] | None = None, log: bool = False
+) -> StillAxis:
+    """Return the axis of the values; constant values lie in its middle. *fixed*: its ends."""
+    values = np.concatenate([line.y[np.isfinite(line.y)] for line in lines] or [np.empty(0)])
+    if log:
+        values = values[values > 0]
+    if fixed is not None:
+        low, high = map(float, fixed)
+    elif not len(values):
+        low, high = (0.1, 1.0) if log else (0.0, 1.0)
+    else:
+        low, high = float(values.min()), float(values.max())
+    if log:
+        return StillAxis(low, high if high > low else low * 10, "{:.0e}".format, True)
+    room = (high - low) * 0.06 if fixed is None else 0.0
+    if not high > low:
+        room = abs(high) * 0.01 or 1.0
+    low, high = low - room, high + room
+    if not np.isfinite(high - low):
+        low, high = low / 2, high / 2
+    return StillAxis(low, high)
+
+
+def still(
+    lines: Sequence[StillCurve],
+    x: StillAxis,
+    y: StillAxis,
+    bands: Sequence[tuple[float, float, str, str]] = (),
+) -> str:
+    """Return a drawing; colours come from the classes ``t0`` … of the page.
+
+    bands  from, to, label and class of what lies behind the curves
+    """
+    out = [f'<svg class="still" viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true">']
+    out += _bands(bands, x)
+    out += _grid(x, y)
+    for gap in _united(lines):
+        out += _hatch(*_places(x, gap))
+    for number, line in enumerate(lines):
+        dashed = " dash" if number >= COLOURS else ""
+        path = _path(line, x, y)
+        if path:
+            out.append(
+                f'<path class="t{number % COLOURS}{dashed}" transform="scale({1 / FINE:g})" d="{path}"/>'
+            )
+    return "".join([*out, "</svg>"])
+
+
+def legend(names: Sequence[str]) -> str:
+    """Return the names of curves beside their colours."""
+    items = "".join(
+        f'<li><span class="key t{n % COLOURS}"></span>{cell_text(name, 120)}</li>'
+        for n, name in enumerate(names)
+    )
+    return f'<ul class="keys still">{items}</ul>'
+
+
+def figure(title: str, level: int, about: str, content: str) -> str:
+    """Return a chart with its title as a heading; *about* is what is said to those who do not see it."""
+    label = f' role="group" aria-label="{cell_text(f"{title}: {about}", 700)}"' if about else ""
+    return f"<figure{label}><h{level}>{cell_text(title, 300)}</h{level}>{content}</figure>"
+
+
+def band_classes(bands: Sequence[Band]) -> list[str]:
+    """Return a class for each band: one colour for each mode, ``bad`` for a failsafe or a collision, else none."""
+    labels = list(dict.fromkeys(band.label for band in bands if band.kind == "mode"))
+    return [
+        "bad"
+        if band.kind in ("failsafe", "collision")
+        else f"t{labels.index(band.label) % COLOURS}"
+        if band.kind == "mode"
+        else ""
+        for band in bands
+    ]
+
+
+def _places(x: StillAxis, interval: tuple[float, float]) -> tuple[float, float]:
+    parts = np.clip(x.part(np.array(interval)), 0, 1)
+    low, high = (LEFT + parts * (WIDTH - LEFT - RIGHT)).tolist()
+    return low, high
+
+
+def _bands(bands: Sequence[tuple[float, float, str, str]], x: StillAxis) -> Iterator[str]:
+    bottom = HEIGHT - BOTTOM
+    for low, high, label, colour in bands:
+        left, right = _places(x, (low, high))
+        if not colour or right - left < 0.5:
+            continue
+        yield (
+            f'<rect class="band {colour}" x="{left:.1f}" y="{TOP}" width="{right - left:.1f}" '
+            f'height="{bottom - TOP}"/>'
+        )
+        if colour != "bad" and right - left > CHARACTER * len(label) + 6:
+            yield f'<text x="{left + 3:.1f}" y="{TOP + 9}">{cell_text(label, 80)}</text>'
+
+
+def _grid(x: StillAxis, y: StillAxis) -> Iterator[str]:
+    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
+    marks = np.array(x.marks(7))
+    for mark, part in zip(marks.tolist(), x.part(marks).tolist(), strict=True):
+        at = LEFT + part * (right - LEFT)
+        yield f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP}" y2="{bottom}"/>'
+        anchor = "end" if at > right - 14 else "middle"
+        yield f'<text x="{at:.1f}" y="{bottom + 14}" text-anchor="{anchor}">{cell_text(x.text(mark), 40)}</text>'
+    marks = np.array(y.marks(5))
+    for mark, part in zip(marks.tolist(), y.part(marks).tolist(), strict=True):
+        at = bottom - part * (bottom - TOP)
+        yield f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{at:.1f}" y2="{at:.1f}"/>'
+        yield f'<text x="{LEFT - 5}" y="{at + 3.5:.1f}" text-anchor="end">{cell_text(y.text(mark), 40)}</text>'
+
+
+def _united(lines: Sequence[StillCurve]) -> list[tuple[float, float]]:
+    """Return the longest gaps of all lines, each once."""
+    every = sorted({gap for line in lines for gap in line.gaps}, key=lambda gap: gap[0] - gap[1])
+    return every[:GAPS]
+
+
+def _hatch(left: float, right: float) -> Iterator[str]:
+    """Yield oblique lines over the height of the drawing."""
+    height = HEIGHT - BOTTOM - TOP
+    if right - left < 1:
+        return
+    parts = []
+    for begin in np.arange(left - height, right, HATCH).tolist():
+        low, high = max(begin, left), min(begin + height, right)
+        if high > low:
+            bottom = HEIGHT - BOTTOM
+            parts.append(f"M{low:.1f} {bottom - (low - begin):.1f}L{high:.1f} {bottom - (high - begin):.1f}")
+    yield f'<path class="gap" d="{"".join(parts)}"/>'
+
+
+def _path(line: StillCurve, x: StillAxis, y: StillAxis) -> str:
+    """Return a line as data of a path, in steps where values are held; parts without values are left out."""
+    right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
+    across = np.round(FINE * (LEFT + np.clip(x.part(line.x), 0, 1) * (right - LEFT)))
+    up = np.round(FINE * (bottom - np.clip(y.part(line.y), -1, 2) * (bottom - TOP)))
+    sound = np.isfinite(across) & np.isfinite(up)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], sound, [False]])))
+    out = []
+    for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        px, py = across[first:last].astype(np.int64), up[first:last].astype(np.int64)
+        # A point between two gaps is a dot, by the round ends of lines.
+        out.append(f"M{px[0]} {py[0]}" + ("h0" if len(px) == 1 else ""))
+        for right_by, down_by in zip(np.diff(px).tolist(), np.diff(py).tolist(), strict=True):
+            if line.held:
+                out.append(f"h{right_by}" * (right_by != 0) + f"v{down_by}" * (down_by != 0))
+            elif right_by or down_by:
+                out.append(f"l{right_by} {down_by}".replace(" -", "-"))
+        if line.held and last == len(sound):
+            out.append(f"H{FINE * right}")
+    return "".join(out)
