@@ -13,8 +13,8 @@ import pytest
 
 import logreel
 from browser.conftest import PATIENCE, SHOTS
-from browser.pitfalls import pitfalls
 from support.builders.contents import SAMPLES
+from support.builders.pitfalls import pitfalls
 
 
 @pytest.fixture

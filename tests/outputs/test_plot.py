@@ -189,7 +189,7 @@ def test_lines_break_in_gaps_and_held_values_are_steps(tmp_path: Path) -> None:
     assert line.gaps == [(gap.start_ns, gap.end_ns)]
     broken = line.broken()
     assert np.flatnonzero(np.isnan(broken.values)).tolist() == [40]
-    assert (line.held, steps.held, list(steps.gaps)) == (False, True, [])
+    assert (line.stepped, steps.stepped, list(steps.gaps)) == (False, True, [])
     plot.save(tmp_path / "a.svg")
     drawn = (tmp_path / "a.svg").read_text()
     paths = re.findall(r'<path d="([^"]*)"[^>]*stroke: #0072b2', drawn)

@@ -53,7 +53,7 @@ class Curve(Brief):
     values  float64[n]; NaN: no value
     count   number of messages or records, of which the points are the extrema if ``reduced`` was called
     gaps    intervals (ns) in which nothing was measured, over which no line goes
-    held    whether a value holds until the next one, as that of a setpoint or a mode does: its line has steps
+    stepped    whether a value holds until the next one, as that of a setpoint or a mode does: its line has steps
     """
 
     topic: str
@@ -63,7 +63,7 @@ class Curve(Brief):
     values: NDArray[np.float64]
     count: int
     gaps: Sequence[tuple[int, int]] = ()
-    held: bool = False
+    stepped: bool = False
 
     @property
     def name(self) -> str:
@@ -102,7 +102,7 @@ def broken_at(times: I64, values: F64, gaps: Sequence[tuple[int, int]], least: i
     return np.insert(times, rows, middles), np.insert(values, rows, np.nan)
 
 
-def is_held(ch: Channel, field: str, function: str = "") -> bool:
+def is_stepped(ch: Channel, field: str, function: str = "") -> bool:
     """Return whether a value of a field holds until the next message: setpoints, commands, modes, named states."""
     if function in _OF_PERIODS:
         return False
@@ -139,13 +139,13 @@ def curves(
 
 
 def _with_gaps(ch: Channel, curves: Iterable[Curve]) -> Iterator[Curve]:
-    """Yield the curves of a channel with their gaps, and whether they are held."""
+    """Yield the curves of a channel with their gaps, and whether they are stepped."""
     gaps: dict[bool, list[tuple[int, int]]] = {}
     for curve in curves:
-        held = is_held(ch, curve.field)
-        if held not in gaps:
-            gaps[held] = channel_gaps(ch, held)
-        yield replace(curve, gaps=gaps[held], held=held)
+        stepped = is_stepped(ch, curve.field)
+        if stepped not in gaps:
+            gaps[stepped] = channel_gaps(ch, stepped)
+        yield replace(curve, gaps=gaps[stepped], stepped=stepped)
 
 
 def channel_curves(ch: Channel, fields: list[str] | None, lo: int | None, hi: int | None) -> Iterator[Curve]:
@@ -362,18 +362,18 @@ def series_curve(
     """
     lo, hi = interval(log, start, end)
     ch = log[series.topic]
-    held = is_held(ch, series.field, series.function)
-    gaps = channel_gaps(ch, held)
+    stepped = is_stepped(ch, series.field, series.function)
+    gaps = channel_gaps(ch, stepped)
     parts = [_series_part(ch, series, a, b) for a, b in _windows(ch, lo, hi, pixels)]
     share = None if pixels is None else max(pixels // len(parts), 1)
     shown = (
         parts if share is None else [part.reduced(share) for part in parts if len(part.times)] or parts[:1]
     )
     if len(shown) == 1:
-        return replace(shown[0], gaps=gaps, held=held)
+        return replace(shown[0], gaps=gaps, stepped=stepped)
     times, values = (np.concatenate([getattr(part, name) for part in shown]) for name in ("times", "values"))
     count = sum(part.count for part in parts)
-    return replace(shown[0], times=times, values=values, count=count, gaps=gaps, held=held)
+    return replace(shown[0], times=times, values=values, count=count, gaps=gaps, stepped=stepped)
 
 
 def _windows(

@@ -93,14 +93,14 @@ def sampled_times(ch: Channel) -> I64:
     return index.times_at(ch.number, np.linspace(0, n - 1, SAMPLES).astype(np.int64))
 
 
-def gaps_between(times: I64, held: bool = False) -> list[tuple[int, int]]:
+def gaps_between(times: I64, stepped: bool = False) -> list[tuple[int, int]]:
     """Return the intervals (ns) in which nothing was measured, by time: from the message before to the one after.
 
     times  int64[n] ns in any order
-    held   values that are sent when they change: only a pause of messages that are otherwise regular is a gap
+    stepped   values that are sent when they change: only a pause of messages that are otherwise regular is a gap
     """
     ordered = times if np.all(times[1:] >= times[:-1]) else np.sort(times)
-    if held:
+    if stepped:
         regular = regular_times(ordered)
         rows = np.zeros(0, np.int64) if regular is None else regular.gaps
     else:
@@ -110,6 +110,6 @@ def gaps_between(times: I64, held: bool = False) -> list[tuple[int, int]]:
     return list(zip(ordered[rows].tolist(), ordered[rows + 1].tolist(), strict=True))
 
 
-def channel_gaps(ch: Channel, held: bool = False) -> list[tuple[int, int]]:
+def channel_gaps(ch: Channel, stepped: bool = False) -> list[tuple[int, int]]:
     """Return the intervals (ns) without messages in a channel; see ``gaps_between``."""
-    return gaps_between(sampled_times(ch), held)
+    return gaps_between(sampled_times(ch), stepped)

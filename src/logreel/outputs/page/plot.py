@@ -245,7 +245,7 @@ def _panel(
 def _in_steps(plot: Panels, curve: Curve) -> Curve:
     """Return a curve whose line has the steps of a held one."""
     curve = _held_to_the_end(plot, curve)
-    if not curve.held or len(curve.times) < 2:
+    if not curve.stepped or len(curve.times) < 2:
         return curve
     times = np.repeat(curve.times, 2)[1:]
     return replace(curve, times=times, values=np.repeat(curve.values, 2)[:-1])
@@ -254,7 +254,7 @@ def _in_steps(plot: Panels, curve: Curve) -> Curve:
 def _held_to_the_end(plot: Panels, curve: Curve) -> Curve:
     """Return a held curve with its last value at the end of all curves, too."""
     last = plot.span[1]
-    if not curve.held or not len(curve.times) or curve.times[-1] >= last:
+    if not curve.stepped or not len(curve.times) or curve.times[-1] >= last:
         return curve
     values = np.append(curve.values, curve.values[-1])
     return replace(curve, times=np.append(curve.times, last), values=values)
@@ -351,7 +351,7 @@ def _figure(plot: Panels) -> Any:
                 label=_plain(name),
                 color=color,
                 linewidth=1,
-                drawstyle="steps-post" if curve.held else "default",
+                drawstyle="steps-post" if curve.stepped else "default",
             )
         for gap in dict.fromkeys(gap for curve in panel.curves for gap in curve.gaps):
             # Hatched: nothing was measured there.
@@ -447,7 +447,7 @@ def _figure_html(plot: Panels, panel: Panel, pixels: int, zero: int) -> str:
     lines = []
     for curve in panel.curves:
         drawn = curve.reduced(pixels).broken()
-        lines.append(StillCurve((drawn.times - zero) / 1e9, drawn.values, _gaps(curve, zero), curve.held))
+        lines.append(StillCurve((drawn.times - zero) / 1e9, drawn.values, _gaps(curve, zero), curve.stepped))
     if not any(len(line.x) for line in lines):
         return figure(panel.title, 2, "", '<div class="empty">no messages</div>')
     across = StillAxis(
@@ -482,7 +482,7 @@ def _curve_data(name: str, curve: Curve, zero: int) -> dict[str, Any]:
         "times": packed(np.asarray((drawn.times - zero) / 1e9, "<f8")),
         "values": packed(np.asarray(drawn.values, "<f8")),
         "gaps": _gaps(curve, zero),
-        "held": curve.held,
+        "held": curve.stepped,
     }
 
 

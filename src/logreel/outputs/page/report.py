@@ -271,7 +271,9 @@ def _panel(
 
 def _line(curve: Curve, clock: PageClock, pixels: int) -> StillCurve:
     drawn = curve.reduced(pixels).broken()
-    return StillCurve((drawn.times - clock.zero) / 1e9, drawn.values, clock.intervals(curve.gaps), curve.held)
+    return StillCurve(
+        (drawn.times - clock.zero) / 1e9, drawn.values, clock.intervals(curve.gaps), curve.stepped
+    )
 
 
 def _curve_data(name: str, curve: Curve, clock: PageClock) -> dict[str, Any]:
@@ -282,7 +284,7 @@ def _curve_data(name: str, curve: Curve, clock: PageClock) -> dict[str, Any]:
         "times": clock.packed(drawn.times),
         **_values(drawn.values),
         "gaps": clock.intervals(curve.gaps)[:GAPS],
-        "held": curve.held,
+        "held": curve.stepped,
     }
 
 

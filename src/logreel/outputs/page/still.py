@@ -31,13 +31,13 @@ class StillCurve:
     """What is drawn of a curve: seconds and values, float64[n] with NaN where the line breaks.
 
     gaps  intervals without measurements, in seconds
-    held  whether values hold until the next one
+    stepped  whether values hold until the next one
     """
 
     x: F64
     y: F64
     gaps: Sequence[tuple[float, float]] = ()
-    held: bool = False
+    stepped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,7 @@ def _hatch(left: float, right: float) -> Iterator[str]:
 
 
 def _path(line: StillCurve, x: StillAxis, y: StillAxis) -> str:
-    """Return a line as data of a path, in steps where values are held; parts without values are left out."""
+    """Return a line as data of a path, in steps where values are stepped; parts without values are left out."""
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
     across = np.round(FINE * (LEFT + np.clip(x.part(line.x), 0, 1) * (right - LEFT)))
     up = np.round(FINE * (bottom - np.clip(y.part(line.y), -1, 2) * (bottom - TOP)))
@@ -226,10 +226,10 @@ def _path(line: StillCurve, x: StillAxis, y: StillAxis) -> str:
         # A point between two gaps is a dot, by the round ends of lines.
         out.append(f"M{px[0]} {py[0]}" + ("h0" if len(px) == 1 else ""))
         for right_by, down_by in zip(np.diff(px).tolist(), np.diff(py).tolist(), strict=True):
-            if line.held:
+            if line.stepped:
                 out.append(f"h{right_by}" * (right_by != 0) + f"v{down_by}" * (down_by != 0))
             elif right_by or down_by:
                 out.append(f"l{right_by} {down_by}".replace(" -", "-"))
-        if line.held and last == len(sound):
+        if line.stepped and last == len(sound):
             out.append(f"H{FINE * right}")
     return "".join(out)

@@ -19,7 +19,8 @@ from logreel.errors import LogError, UsageError
 from logreel.lenses.facts import Series
 from logreel.log.log import Log
 from logreel.meaning.columns import FieldColumn, MemoryColumn, SampledColumn, SortedColumn
-from logreel.meaning.curves import series_curve
+from logreel.meaning.curves import is_stepped, series_curve
+from logreel.meaning.gaps import channel_gaps
 from logreel.meaning.pyramids import FoldedColumn, Pyramid, key_of, place_of
 from logreel.outputs.http.routes import Cancelled, Parameters
 from logreel.outputs.view.limits import (
@@ -157,6 +158,17 @@ class WantedSeries:
     def key(self) -> str:
         """Text that is different for different series."""
         return json.dumps([self.topic, self.field, self.function, self.where, self.sql])
+
+    @property
+    def shape(self) -> str:
+        """Text that is different for series of one topic whose lines may differ; SQL expressions have the same."""
+        return "" if self.sql else f"{self.field} {self.function}"
+
+    def line(self, log: Log) -> tuple[list[tuple[int, int]], bool]:
+        """Return the gaps of its line (ns), and whether it is stepped."""
+        ch = log[self.topic]
+        stepped = not self.sql and is_stepped(ch, self.field, self.function)
+        return channel_gaps(ch, stepped), stepped
 
     @property
     def is_field(self) -> bool:

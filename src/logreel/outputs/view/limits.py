@@ -14,6 +14,8 @@ SERIES = 64
 CHANNELS, FIELDS = 20_000, 2000
 #: Marks, and gaps, in the overview.
 MARKS, GAPS = 1000, 1000
+#: Gaps that come with a curve, the longest ones.
+HATCHED = 200
 #: Points of a curve of one field over another.
 PAIRS = 20_000
 #: Items of an array that is drawn at one moment.

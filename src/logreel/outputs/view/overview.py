@@ -10,10 +10,10 @@ from starlette.types import ASGIApp
 
 from logreel.errors import Problem, UsageError
 from logreel.io.arrays import I64
-from logreel.log.log import Channel, Log
+from logreel.log.log import Log
 from logreel.log.scan import Parameter as RobotParameter
 from logreel.meaning.charts import bands
-from logreel.meaning.gaps import regular_times
+from logreel.meaning.gaps import LEAST_STEPS, gaps_between, gaps_of, median_of, sampled_times, steps_of
 from logreel.ops.inspect.text import level_number
 from logreel.ops.json_values import to_json_values
 from logreel.outputs.http.routes import Parameters, RequestParameter, Route, number
@@ -82,8 +82,6 @@ def problems_of(log: Log, start: int) -> list[dict[str, Any]]:
     return described
 
 
-#: Messages of a channel of which the times are looked at, evenly spread over the file; more are estimated from these.
-SAMPLES = 1 << 16
 #: Level of lines of text that are marks without any doubt; less severe ones are marks as long as there is room.
 NO_LEVEL = 8
 
@@ -123,9 +121,9 @@ def _all(log: Log, bins: int, request: Parameters) -> dict[str, Any]:
         density = _density(times, len(ch), start, span, bins)
         total += density
         channels.append({"topic": ch.topic, "density": _scaled(density)})
-        gaps += [{"from": a - start, "to": b - start, "topic": ch.topic} for a, b in gaps_in(times)]
+        gaps += [{"from": a - start, "to": b - start, "topic": ch.topic} for a, b in gaps_between(times)]
     return {
-        "density": np.rint(total).astype(np.int64).tolist(),
+        "density": np.round(total, 2).tolist(),
         "channels": channels,
         "bands": [
             {"from": band.start - start, "to": band.end - start, "label": band.label, "kind": band.kind}
@@ -143,29 +141,33 @@ def _all(log: Log, bins: int, request: Parameters) -> dict[str, Any]:
     }
 
 
-def sampled_times(ch: Channel) -> I64:
-    """Return int64[n] ns: times of messages of a channel; at most SAMPLES of them, evenly spread over the file."""
-    n = len(ch)
-    index = ch.log.index
-    if n <= SAMPLES or index.has_times(ch.number):
-        return index.times(ch.number)
-    return index.times_at(ch.number, np.linspace(0, n - 1, SAMPLES).astype(np.int64))
-
-
 def _density(times: I64, count: int, start: int, span: int, bins: int) -> Any:
-    """Return float64[bins]: messages in each bin; estimated where *times* are those of some of *count* messages."""
-    where = (times - start) * (bins / span)
-    inside = where[(where >= 0) & (where < bins)].astype(np.int64)
-    return np.bincount(inside, minlength=bins) * (count / max(1, len(times)))
+    """Return float64[bins]: messages in each bin; estimated where *times* are those of some of *count* messages.
 
-
-def gaps_in(times: I64) -> list[tuple[int, int]]:
-    """Return the intervals (ns) without messages in a channel that is regular otherwise, as ``check`` finds them."""
+    A message counts in equal parts up to the next one, or for a median period where a gap follows: counted at its own
+    time alone, messages of an even rate would fall once or twice into bins of about their period, and some bins would
+    look empty.
+    """
+    scale = count / max(1, len(times))
+    if len(times) <= LEAST_STEPS:
+        where = (times - start) * (bins / span)
+        inside = where[(where >= 0) & (where < bins)].astype(np.int64)
+        return np.bincount(inside, minlength=bins) * scale
     ordered = times if np.all(times[1:] >= times[:-1]) else np.sort(times)
-    regular = regular_times(ordered)
-    if regular is None:
-        return []
-    return [(int(ordered[row]), int(ordered[row + 1])) for row in regular.gaps[:GAPS]]
+    steps = steps_of(ordered)
+    period, gaps = median_of(steps), gaps_of(steps)
+    since = (ordered - start).astype(np.float64)
+    passed = np.arange(len(since), dtype=np.float64)
+    # What was there at the end of the last period before a gap, and of the log, if that leaves room for it.
+    before, ends = gaps, since[gaps] + period
+    if since[-1] + period / 2 < span:
+        before, ends = np.append(before, len(since) - 1), np.append(ends, min(since[-1] + period, span))
+    else:
+        scale *= len(since) / (len(since) - 1)
+    since = np.insert(since, before + 1, ends)
+    passed = np.insert(passed, before + 1, passed[before] + 1)
+    edges = np.linspace(0, span, bins + 1)
+    return np.diff(np.interp(edges, since, passed)) * scale
 
 
 def _scaled(density: Any) -> list[int]:
@@ -173,7 +175,7 @@ def _scaled(density: Any) -> list[int]:
     most = density.max() if len(density) else 0
     if not most:
         return [0] * len(density)
-    scaled: list[int] = np.ceil(density * (255 / most)).astype(np.int64).tolist()
+    scaled: list[int] = np.minimum(np.ceil(density * (255 / most)), 255).astype(np.int64).tolist()
     return scaled
 
 

@@ -24,11 +24,11 @@ from logreel.lenses.facts import LINE, Chart, Series
 from logreel.log.log import Log
 from logreel.meaning.charts import charts, first_charts, side_panels
 from logreel.meaning.columns import SampledColumn, SortedColumn, Window
-from logreel.meaning.curves import FUNCTIONS, spectral_density
+from logreel.meaning.curves import FUNCTIONS, broken_at, spectral_density
 from logreel.outputs.http.routes import ARROW, BYTES, Parameters, RequestParameter, Route, number
 from logreel.outputs.view.channels import fields_of
 from logreel.outputs.view.columns import WantedSeries, wanted_series
-from logreel.outputs.view.limits import PAIRS, PATIENCE, POINTS_PER_PIXEL, SPECTROGRAM
+from logreel.outputs.view.limits import HATCHED, PAIRS, PATIENCE, POINTS_PER_PIXEL, SPECTROGRAM
 from logreel.outputs.view.parameters import FROM, ONE_SERIES, SERIES, TO, pixels
 from logreel.registry.registry import states_of
 
@@ -132,7 +132,20 @@ def _columns(
         times, values = rows.points(window.pixels, most)
     is_sample = isinstance(column, SampledColumn)
     points = "all" if len(rows) <= most else "sample" if is_sample else "extrema"
-    return _since(log, times, values), {"unit": column.unit, "count": str(len(rows)), "points": points}
+    about = {"unit": column.unit, "count": str(len(rows)), "points": points}
+    gaps, stepped = log.once(f"line {wanted.topic} {wanted.shape}", wanted.line, request)
+    if stepped:
+        about["held"] = "yes"
+    if len(times) and gaps:
+        # What is narrower than a pixel, or than the distance of samples, is not seen.
+        shares = len(times) if is_sample else window.pixels
+        least = 0 if points == "all" else (int(times[-1]) - int(times[0])) // max(1, shares)
+        inside = [(a, b) for a, b in gaps if a < times[-1] and b > times[0] and b - a > least]
+        longest = sorted(inside, key=lambda gap: gap[0] - gap[1])[:HATCHED]
+        if longest:
+            about["gaps"] = json.dumps([(a - log.start, b - log.start) for a, b in sorted(longest)])
+        times, values = broken_at(times, values, inside)
+    return _since(log, times, values), about
 
 
 def _since(log: ViewLog, times: I64, values: F64) -> dict[str, Any]:

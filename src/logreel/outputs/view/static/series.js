@@ -100,6 +100,7 @@ export class Curves {
         if (shift) for (let i = 0; i < t.length; i++) t[i] += shift;
         Object.assign(curve, {
           t, v: columns.v, shift, from: low, to: high, px: width, asked: true,
+          gaps: JSON.parse(metadata.gaps ?? "[]").map(([a, b]) => [a + shift, b + shift]), held: metadata.held === "yes",
           error: metadata.error ?? "", sample: metadata.points === "sample", all: metadata.points === "all" || Boolean(metadata.error), unit: curve.series.unit || metadata.unit || "", count: Number(metadata.count ?? t.length),
         });
         if (low <= whole.from && high >= whole.to && curve.all) Object.assign(curve, { from: -Infinity, to: Infinity });
@@ -122,9 +123,20 @@ export class Curves {
   }
 }
 
-/** The value of a curve at a time: of the last point at or before it, or NaN. */
+/**
+ * The value of a curve at an edge of the window between distant points: those of other curves may lie between them and the
+ * edge, so that no line would be drawn. NaN where there is a point, or none before, or where the line is broken.
+ */
+export function reached(curve, at, end) {
+  const { t, v, held } = curve, place = before(t, at);
+  if (place < 0 || t[place] === at || at > end) return NaN;
+  if (held) return v[place];
+  return place + 1 < t.length ? v[place] + ((at - t[place]) / (t[place + 1] - t[place])) * (v[place + 1] - v[place]) : NaN;
+}
+
+/** The value of a curve at a time: of the last point at or before it; NaN if there is none, or nothing was measured then. */
 export function valueAt(curve, at) {
-  if (at == null || !curve.t.length) return NaN;
+  if (at == null || !curve.t.length || curve.gaps?.some(([from, to]) => from < at && at < to)) return NaN;
   let place = before(curve.t, at);
   while (place > 0 && Number.isNaN(curve.v[place])) place -= 1;
   return place < 0 ? NaN : curve.v[place];

@@ -2,15 +2,17 @@
 
 import { el } from "../dom.js";
 import { seriesColour } from "../colours.js";
-import { Curves, nameOf, short, valueAt, wish } from "../series.js";
+import { before, Curves, nameOf, reached, short, valueAt, wish } from "../series.js";
 import { STEPS, length } from "../time.js";
 import { sentence } from "./sentence.js";
-import { bands, marks, stripes } from "./plot_draw.js";
+import { bands, gaps, marks, stripes } from "./plot_draw.js";
 import { pointer } from "./plot_pointer.js";
 import { derive } from "./derive.js";
 
 export const LEFT = 58;
 export const RIGHT = 12;
+/** Curves with fewer points than this may cross the window without any. */
+const SPARSE = 400;
 
 export function create(context, settings) {
   return new Plot(context, settings);
@@ -98,6 +100,7 @@ class Plot {
   window(from, to) {
     this.from = from;
     this.to = to;
+    if (this.plot && this.#isSparse()) this.plot.setData(this.#table(), false);
     this.plot?.setScale("x", { min: from, max: to });
     this.#lines();
     this.#ask();
@@ -157,10 +160,49 @@ class Plot {
     if (none) this.element.append(sentence(none, errors.length > 0));
   }
 
+  /** Whether a curve has so few points that its line may cross the window without any. */
+  #isSparse() {
+    return this.curves.list.some((curve) => curve.t.length < SPARSE || this.#isHeld(curve));
+  }
+
+  /** Whether values hold until the next one. */
+  #isHeld(curve) {
+    const field = this.fields.get(curve.series);
+    return Boolean(curve.held || field?.enum || field?.type === "bool");
+  }
+
+  /** The end of the log of a curve, to which its last value holds. */
+  #end({ log }) {
+    return this.context.time.toAxis(log, this.context.log(log).duration);
+  }
+
   #table() {
-    const tables = this.curves.list.map(({ t, v }) => [Array.from(t), Array.from(v, (one) => (Number.isFinite(one) ? one : null))]);
+    const tables = this.curves.list.map((curve) => {
+      const { t, v } = curve, x = Array.from(t), y = Array.from(v, (one) => (Number.isFinite(one) ? one : null)), held = this.#isHeld(curve);
+      const end = this.#end(curve);
+      for (const at of [this.from, Math.min(this.to, end)]) {
+        const value = at >= this.from ? reached({ t, v, held }, at, end) : NaN;
+        if (!Number.isFinite(value)) continue;
+        const place = before(x, at) + 1;
+        x.splice(place, 0, at);
+        y.splice(place, 0, value);
+      }
+      return [x, y];
+    });
     if (!tables.length) return [[]];
     return tables.length === 1 ? tables[0] : uPlot.join(tables);
+  }
+
+  /** The rows that get a dot: all where they are few, else those between two gaps; none for the edges of the window. */
+  #dots(u, n, show) {
+    const [x] = u.data, y = u.data[n], curve = this.curves.list[n - 1], rows = [];
+    const next = (row, step) => { let at = row + step; while (at in y && y[at] === undefined) at += step; return y[at] ?? null; };
+    for (let row = 0; row < x.length; row++) {
+      if (x[row] < this.from || x[row] > this.to || y[row] == null) continue;
+      const measured = curve.t[before(curve.t, x[row])] === x[row];
+      if (measured && (show || (next(row, -1) === null && next(row, 1) === null))) rows.push(row);
+    }
+    return rows.length || show ? rows : null;
   }
 
   /** A state is drawn as stripes, where it is alone in its plot. */
@@ -176,7 +218,7 @@ class Plot {
     const grid = { stroke: line, width: 1 / devicePixelRatio };
     const state = this.curves.list.length === 1 && this.#isState(this.curves.list[0]);
     const range = (u, min, max) => (this.y ? this.y : min == null ? [0, 1] : roomy(min, max));
-    const many = this.context.logs.length > 1;
+    const many = this.context.logs.length > 1, linear = uPlot.paths.linear(), stepped = uPlot.paths.stepped({ align: 1 });
     this.plot = new uPlot({
       width: this.width, height: this.height, padding: [6, RIGHT, 6, 0], legend: { show: false }, cursor: { show: false },
       scales: { x: { time: false, min: this.from, max: this.to, range: () => [this.from, this.to] }, y: { range } },
@@ -185,19 +227,17 @@ class Plot {
         { show: true, size: LEFT, stroke: faint, font, gap: 4, grid: state ? { show: false } : grid, ticks: { show: false }, space: 22, values: (u, ticks) => (state ? [] : numbers(ticks)) },
       ],
       series: [{}, ...this.curves.list.map((curve) => {
-        const field = this.fields.get(curve.series);
-        const stepped = field?.enum || field?.type === "bool";
         return {
           label: nameOf(curve.series), stroke: state ? "transparent" : this.colour(curve.series), width: 1.25,
           dash: many && curve.log !== this.context.logs[0].id ? [6, 4] : undefined,
-          paths: stepped ? uPlot.paths.stepped({ align: 1 }) : undefined,
+          paths: (u, n, i0, i1) => (this.#isHeld(curve) ? stepped : linear)(u, n, i0, i1),
           pxAlign: 0,
-          points: { show: (u, n, i0, i1) => !state && curve.all && i1 - i0 < this.width / 12, size: 4, fill: this.colour(curve.series) },
+          points: { show: (u, n, i0, i1) => !state && curve.all && i1 - i0 < this.width / 12, filter: (u, n, show) => (state ? null : this.#dots(u, n, show)), size: 4, fill: this.colour(curve.series) },
         };
       })],
       hooks: {
-        drawClear: [(u) => { if (this.bands && !state) bands(u, this.context, this.#logs()); }],
-        draw: [(u) => { if (state) stripes(u, this.curves.list[0], this.fields.get(this.curves.list[0].series)); marks(u, this.context, this.#logs()); }],
+        drawClear: [(u) => { if (this.bands && !state) bands(u, this.context, this.#logs()); gaps(u, this.curves.list); }],
+        draw: [(u) => { if (state) stripes(u, this.curves.list[0], this.fields.get(this.curves.list[0].series), this.#end(this.curves.list[0])); marks(u, this.context, this.#logs()); }],
       },
     }, this.#table(), this.element);
     this.lines = Object.fromEntries(["hover", "first", "second"].map((name) => [name, el("div", { class: `line ${name}`, hidden: true })]));

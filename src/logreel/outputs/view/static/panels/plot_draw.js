@@ -42,6 +42,31 @@ export function bands(u, context, logs) {
   });
 }
 
+/** Hatch the intervals in which nothing was measured of some curves. */
+export function gaps(u, curves) {
+  clip(u, (ctx, box, ratio) => {
+    ctx.strokeStyle = fade(css("--faint"), 0.45);
+    ctx.lineWidth = ratio;
+    const every = new Map(curves.flatMap((curve) => (curve.gaps ?? []).map((gap) => [gap.join(" "), gap])));
+    for (const [from, to] of every.values()) {
+      const left = Math.max(box.left, u.valToPos(from, "x", true)), right = Math.min(box.left + box.width, u.valToPos(to, "x", true));
+      if (right - left < ratio) continue;
+      ctx.save();
+      ctx.beginPath();
+      ctx.rect(left, box.top, right - left, box.height);
+      ctx.clip();
+      ctx.beginPath();
+      // Lines of all gaps are parts of the same ones.
+      for (let at = Math.floor((left - box.height) / (8 * ratio)) * 8 * ratio; at < right; at += 8 * ratio) {
+        ctx.moveTo(at, box.top + box.height);
+        ctx.lineTo(at + box.height, box.top);
+      }
+      ctx.stroke();
+      ctx.restore();
+    }
+  });
+}
+
 /** Return the markers of some logs that the filter of the text panel lets through: [{t (axis), level, text, kind}]. */
 export function shownMarks(context, logs) {
   const filter = context.bus.last("marks") ?? {}, found = [];
@@ -73,14 +98,17 @@ export function marks(u, context, logs) {
 }
 
 /** Draw a state over time as stripes with their names. */
-export function stripes(u, curve, field) {
+export function stripes(u, curve, field, end) {
   clip(u, (ctx, box, ratio) => {
     const { t, v } = curve, top = box.top + 12 * ratio, height = Math.min(34 * ratio, box.height - 16 * ratio);
     for (let i = 0; i < t.length;) {
       let next = i + 1;
       while (next < t.length && v[next] === v[i]) next += 1;
+      if (Number.isNaN(v[i])) { i = next; continue; }
+      // A state ends where nothing is known of it, and lasts to the end of the log.
+      const gap = next < t.length && Number.isNaN(v[next]), until = next < t.length ? t[gap ? next - 1 : next] : end;
       const left = Math.max(box.left, u.valToPos(t[i], "x", true));
-      const right = Math.min(box.left + box.width, u.valToPos(t[Math.min(next, t.length - 1)], "x", true));
+      const right = Math.min(box.left + box.width, u.valToPos(until, "x", true));
       const label = field.enum[String(v[i])] ?? String(v[i]);
       if (right > left) {
         ctx.fillStyle = bandColour(label, 0.35);
