@@ -16,6 +16,7 @@ from browser.samples import sample
 from logreel.outputs.media.pictures import png
 from ops.test_summary_of_odd_logs import FIX, bag, fix
 from outputs.view.test_view_pictures import compressed, video
+from support.samples.carla.drive import drive as carla_drive
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -239,12 +240,29 @@ def test_picture_changes_with_the_cursor(view, tmp_path: Path, name: str) -> Non
     assert (pixels(found, "#panel-picture .shot .image >> nth=0") != before).any()
 
 
-def test_before_the_first_picture_a_sentence_is_shown(view) -> None:
+def test_before_the_first_picture_it_is_shown_with_a_note(view) -> None:
     channel = compressed("png", png(np.full((8, 8, 3), 90, np.uint8)), png(np.full((8, 8, 3), 200, np.uint8)))
     channel.log.scan.start = -5 * 10**9
     found = view(channel.log, state=state("picture", 1))
     ready(found, "picture")
-    assert "first one comes 5.000 s after the start" in found.page.inner_text("#panel-picture")
+    assert "The first picture, 4.0 s after this moment." in found.page.inner_text("#panel-picture")
+    assert (pixels(found, "#panel-picture .shot .image >> nth=0")[:, :, 0] == 90).any()
+
+
+def test_actors_without_boxes_have_usual_sizes_and_a_note(view, tmp_path: Path) -> None:
+    recording = carla_drive(4)
+    recording.additional = False
+    for frame in recording.frames:
+        frame.records.pop("BoundingBox", None)
+    path = tmp_path / "drive.log"
+    path.write_bytes(recording.bytes())
+    found = view(path, state=state("scene", 2))
+    ready(found, "scene")
+    assert "The log has no sizes of the actors" in found.page.inner_text("#panel-scene .notes")
+    assert found.page.locator("#panel-scene .sentence:visible").count() == 0
+    assert found.page.locator("#panel-scene .tag").count() >= 1
+    found.shot("actors-without-boxes")
+    assert colours(pixels(found, "#panel-scene .scene canvas")) > 100
 
 
 def test_broken_picture_is_a_sentence_in_its_place(view) -> None:

@@ -26,6 +26,7 @@ from logreel.lenses import (
     Transform,
     lenses_of,
 )
+from logreel.lenses.motion import ActorStates
 from logreel.lenses.vehicle import VehiclePose, vehicle_poses
 from logreel.log.times import SECOND
 from logreel.meaning.frames import NOWHERE, FramePlace, FramesAt, LogFrames, plain_name
@@ -47,6 +48,27 @@ _SCANS = (LaserScan, RangeScan)
 UNKNOWN = "The log gives no valid horizontal position here: the vehicle is drawn at the origin."
 #: Fields by which points are coloured, best first.
 _VALUES = ("intensity", "intensities", "reflectivity", "i", "signal")
+#: Usual length, width and height in metres of actors whose box the log does not have: by words of their model, else by
+#: their type. Older recordings of CARLA have no boxes.
+USUAL_SIZES = {
+    "vehicle": (4.6, 2.0, 1.6),
+    "walker": (0.5, 0.5, 1.8),
+    "bus": (10.3, 3.9, 4.3),
+    "truck": (8.5, 2.9, 3.5),
+    "van": (5.9, 2.0, 2.6),
+    "bicycle": (1.6, 0.6, 1.6),
+    "motorcycle": (2.2, 0.9, 1.6),
+}
+_WORDS = {
+    "bus": ("fusorosa", "bus"),
+    "truck": ("truck", "ambulance", "carlacola"),
+    "van": ("sprinter", ".t2", "_t2"),
+    "bicycle": ("diamondback", "bh.crossbike", "gazelle", "bicycle"),
+    "motorcycle": ("harley", "kawasaki", "yamaha", "vespa", "motorcycle"),
+}
+#: What is said of such actors, and where there is none that could be drawn.
+USUAL = "The log has no sizes of {count}: they have the usual ones of their type."
+NO_ACTORS = "No vehicle and no walker is there at this moment."
 #: What is said of a message after the moment.
 FIRST = "Nothing was recorded before this moment: the first message is shown."
 
@@ -278,18 +300,44 @@ def _calibration(ch: Channel, lens: PacketCloud) -> Any:
 
 def _actors(ch: Channel, lens: ActorPose, time: int) -> SceneItem:
     states = lens.states(ch, time, time + 1)
-    known = np.flatnonzero(states.boxed & np.isfinite(states.position).all(1))
+    usual = [None if boxed else usual_size(states, row) for row, boxed in enumerate(states.boxed.tolist())]
+    drawn = states.boxed | np.array([size is not None for size in usual], np.bool_)
+    known = np.flatnonzero(drawn & np.isfinite(states.position).all(1))
     item = SceneItem(ch.topic, "actors", time, total=len(known))
     rows = known[:ACTORS]
+    centre, size = states.centre[rows], states.size[rows]
+    for at, row in enumerate(rows.tolist()):
+        if (assumed := usual[row]) is not None:
+            # In CARLA, the place of a vehicle is on the ground, that of a walker in its middle.
+            centre[at] = (0, 0, assumed[2] / 2 if states.kind[row] == "vehicle" else 0)
+            size[at] = assumed
     item.arrays["position"] = _finite(states.position[rows])
     item.arrays["rotation"] = _finite(states.rotation[rows])
-    item.arrays["centre"] = _finite(states.centre[rows])
-    item.arrays["size"] = _finite(states.size[rows])
+    item.arrays["centre"] = _finite(centre)
+    item.arrays["size"] = _finite(size)
+    assumed_count = sum(usual[row] is not None for row in rows.tolist())
+    if assumed_count:
+        count = "the actors" if assumed_count == len(rows) else f"{assumed_count} of {len(rows)} actors"
+        item.note = USUAL.format(count=count)
+    elif not len(rows):
+        item.note = NO_ACTORS
     item.labels = [
         f"{states.kind[row] or 'actor'}\n{states.id[row]} {states.model[row]}".rstrip()
         for row in rows.tolist()
     ]
     return item
+
+
+def usual_size(states: ActorStates, row: int) -> tuple[float, float, float] | None:
+    """Return the usual size in metres of an actor; None for what is no vehicle or walker, such as a sensor."""
+    if states.kind[row] not in ("vehicle", "walker"):
+        return None
+    model = str(states.model[row]).lower()
+    if states.kind[row] == "vehicle":
+        for name, words in _WORDS.items():
+            if any(word in model for word in words):
+                return USUAL_SIZES[name]
+    return USUAL_SIZES[states.kind[row]]
 
 
 def _body(ch: Channel, lens: LocalPose, time: int, pose: VehiclePose | None, at: int) -> SceneItem | None:

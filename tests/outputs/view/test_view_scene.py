@@ -14,7 +14,7 @@ from logreel.lenses import LocalPose, lenses
 from logreel.lenses.motion import from_aerospace
 from logreel.meaning import frames
 from logreel.meaning.frames import NOWHERE, FramePlace, FramesAt, LogFrames
-from logreel.meaning.scenes import scene_at, scene_sources
+from logreel.meaning.scenes import USUAL_SIZES, scene_at, scene_sources
 from support.oracles.frames import Oracle, Sent, slerp
 from support.oracles.ros1 import channel
 from support.samples.carla.drive import drive as carla_drive
@@ -162,6 +162,24 @@ def test_actors_have_boxes_in_metres() -> None:
         np.testing.assert_allclose(place, (x / 100, -y / 100, z / 100), atol=1e-3)
         half = boxes[number]["extent"]
         np.testing.assert_allclose(size, [half[n] / 50 for n in "xyz"], rtol=1e-3)
+
+
+def test_actors_without_boxes_have_the_usual_sizes_of_their_type() -> None:
+    recording = carla_drive(2)
+    recording.additional = False
+    for frame in recording.frames:
+        frame.records.pop("BoundingBox", None)
+    with logreel.open(recording.bytes()) as log:
+        (item,) = scene_at(log, log.start + S).items
+    sizes = {label.split()[-1]: size for label, size in zip(item.labels, item.arrays["size"], strict=True)}
+    assert "The log has no sizes of the actors" in item.note
+    for model, name in (
+        ("tesla.model3", "vehicle"),
+        ("mercedes.sprinter", "van"),
+        ("yamaha.yzf", "motorcycle"),
+    ):
+        np.testing.assert_allclose(sizes[f"vehicle.{model}"], USUAL_SIZES[name], rtol=1e-6)
+    np.testing.assert_allclose(sizes["walker.pedestrian.0012"], USUAL_SIZES["walker"], rtol=1e-6)
 
 
 def cloud(points: np.ndarray) -> logreel.Log:

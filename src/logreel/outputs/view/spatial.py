@@ -376,8 +376,6 @@ _BINARY = "application/octet-stream"
 _COLUMNS = {"geo": ("lat", "lon", "alt"), "local": ("x", "y", "z")}
 #: Nanoseconds of video in one answer at most.
 _VIDEO = 60 * 10**9
-#: The first picture is shown for moments at most this long before it, ns.
-_SOON = 10**9
 _TRACK = RequestParameter("track", text="Id of a track")
 _COLOUR = RequestParameter("color", text="Field whose values colour it, topic.field")
 _SCENE = (
@@ -528,18 +526,13 @@ def _picture(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
         try:
             picture = picture_at(ch, at, width)
             first = next_time(ch, at) if picture is None else None
-            # Right at the start, cameras have no picture yet: the first one is what the robot saw.
-            if first is not None and first - at <= _SOON:
+            # Before it there is nothing to see: the first picture says more than a sentence about it.
+            if first is not None:
                 picture = picture_at(ch, first, width)
         except (UnsupportedError, MissingDependencyError) as error:
             return _nothing(f"This picture cannot be shown: {error.text}.")
     if picture is None:
-        when = (
-            ""
-            if first is None
-            else f"; the first one comes {(first - opened.start) / 1e9:.3f} s after the start"
-        )
-        return _nothing(f"No picture is before this moment{when}.")
+        return _nothing("No picture of this channel can be read.")
     if picture.time > at:
         early = f"The first picture, {duration_text(picture.time - at)} after this moment."
         picture = replace(picture, note=f"{early} {picture.note}".strip())

@@ -194,8 +194,9 @@ class ScenePanel {
       await this.#trail(answer);
       if (this.gone) return;
       if (!this.fitted) this.#fit();
-      const none = !answer.items.length && !answer.frames.length;
-      this.#say(topic.length ? none ? "Nothing was recorded before this moment." : "" : "Nothing is chosen: choose under Show.");
+      const none = !answer.frames.length && [...this.items.values()].every(({ item, object }) => !item.place || !object.userData.position?.length);
+      const why = answer.items.find(({ note }) => note)?.note ?? (answer.items.length ? "The messages at this moment hold nothing to draw." : "Nothing was recorded before this moment.");
+      this.#say(topic.length ? (none ? why : "") : "Nothing is chosen: choose under Show.");
       this.element.dataset.time = at;
       this.#render();
     } catch (error) {
