@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import logreel
 from browser.test_panels import panels
 from support.builders.pitfalls import EARLY, GAP, pitfalls
 
@@ -120,3 +121,24 @@ def test_lines_break_in_gaps_and_held_values_stay_when_zoomed(view: Any, path: P
         (seen,) = runs(found.page, 1, ORANGE)
         assert seen == [pytest.approx(0, abs=0.01), pytest.approx(1, abs=0.01)]
         found.shot(f"held-{low}")
+
+
+def test_a_wild_position_is_marked_and_told_and_does_not_scale_the_map(view: Any, path: Path) -> None:
+    found = view(path, state='side="map"')
+    page = found.page
+    page.wait_for_selector("#panel-map[data-drawn][data-jumps]")
+    found.settle()
+    panel = page.evaluate("() => ({ ...document.getElementById('panel-map').dataset })")
+    assert int(panel["jumps"]) == 2
+    # 80 m of way, at 2 m/s.
+    assert 80 < float(panel["metres"]) < 400
+    assert [float(one) for one in panel["limits"].split()] == [pytest.approx(2, abs=0.1)] * 2
+    assert "without 2 jumps of up to 500 km" in page.inner_text("#panel-map")
+    canvas = page.locator("#panel-map canvas").first
+    size = canvas.evaluate("(one) => [one.width, one.height]")
+    assert red(canvas, 0, 0, *size) > 20
+    found.shot("wild-position")
+    with logreel.open(path) as log:
+        report = logreel.report(log)
+    assert report.html.count('class="jump"') == 1
+    assert any("without 2 jumps of up to 500 km" in one.text for one in report.findings)

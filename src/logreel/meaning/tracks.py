@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeGuard
@@ -37,6 +37,8 @@ STILL_FIX, STILL_POSE = 10.0, 0.5
 BLOCK, SHARE = 10, 0.5
 #: Positions behind a jump are near if they are within this number of extents of the longest part; its least extent, m.
 NEAR, LEAST_EXTENT = 10, 50.0
+#: Jumps of a track that are marked in a drawing, the longest ones.
+MARKED = 50
 #: Points of a drawn track at most; of longer ones, those that lie in the same cell of a grid are left out.
 POINTS = 50_000
 #: Cells of that grid along the longer side, halved until few enough points are left.
@@ -163,9 +165,22 @@ class Track:
         east = ((self.place[:, 1] - longitude + 180) % 360 - 180) * DEGREE_M * np.cos(np.radians(latitude))
         return east, (self.place[:, 0] - latitude) * DEGREE_M
 
+    def marked_jumps(self, most: int) -> list[tuple[PositionJump, list[float], list[float]]]:
+        """Return the longest jumps by time, at most this number, each with the places before and after it."""
+        rows = np.flatnonzero(self.jumps)
+        rows = np.sort(rows[np.argsort(-self.steps[rows], kind="stable")[:most]])
+        return [
+            (
+                PositionJump(int(self.time[n]), int(self.time[n + 1]), float(self.steps[n])),
+                self.place[n].tolist(),
+                self.place[n + 1].tolist(),
+            )
+            for n in rows.tolist()
+        ]
+
     def thinned(self, points: int) -> tuple[I64, I64]:
         """Return the rows that draw the same line, about *points* at most, and those of them before which it is cut."""
-        rows = thinned(self.place, points)
+        rows = thinned(self.place, points, self.near)
         return rows, np.unique(np.searchsorted(rows, self.cuts))
 
     @property
@@ -333,6 +348,7 @@ class TrackPoints:
     total     number of positions in the log
     about     how far it goes, as the summary says it
     near      least and greatest place of the part that a drawing shows at first; None: all of it
+    jumps     the longest steps that no vehicle can make, each with the places before and after it
     """
 
     time: F64
@@ -341,6 +357,7 @@ class TrackPoints:
     total: int
     about: str
     near: tuple[list[float], list[float]] | None
+    jumps: Sequence[tuple[PositionJump, list[float], list[float]]] = ()
 
 
 def track_sources(log: Log) -> list[TrackSource]:
@@ -444,16 +461,20 @@ def read_track(
         value = None if value is None else np.insert(value, cuts, np.nan)
     near = track.place[track.near]
     ends = None if len(near) == len(track) else (near.min(0).tolist(), near.max(0).tolist())
-    return TrackPoints(at, place, value, len(track), track.way.text(), ends)
+    return TrackPoints(at, place, value, len(track), track.way.text(), ends, track.marked_jumps(MARKED))
 
 
-def thinned(place: F64, points: int) -> I64:
-    """Return the rows of *place* that draw the same line: all, or the first and last in each cell of a grid."""
+def thinned(place: F64, points: int, near: NDArray[np.bool_] | None = None) -> I64:
+    """Return the rows of *place* that draw the same line: all, or the first and last in each cell of a grid.
+
+    near  bool[k]: rows that the grid is made for, so that a place far away does not make it coarse; None: all
+    """
     rows = np.arange(len(place), dtype=np.int64)
     cells = _CELLS
     flat = place[:, :2] if place.shape[1] > 1 else place
+    inner = flat if near is None or not near.any() else flat[near]
     while len(rows) > points and cells >= 1:
-        low, high = flat.min(0), flat.max(0)
+        low, high = inner.min(0), inner.max(0)
         side = max(float((high - low).max()), 1e-12) / cells
         cell = np.floor((flat - low) / side).astype(np.int64)
         changed = (np.diff(cell, axis=0) != 0).any(axis=1)

@@ -656,6 +656,8 @@ def _track(tracks: DrawnTracks | None) -> str:
     )
     if not all(track.near.all() for track in tracks.tracks):
         about += " Places far behind a jump lie outside of the drawing."
+    if any(len(track.jumps) for track in tracks.tracks):
+        about += " A cross marks where a track jumps, as no vehicle can move."
     return f'{svg(tracks, Drawing.around(tracks.tracks))}<ul class="keys">{names}</ul><p class="note">{about}</p>'
 
 

@@ -43,6 +43,7 @@ class DrawnTrack:
     cuts   rows before which its line is cut
     near   bool[n]: the places that the drawing must show; others lie far behind a jump
     about  how far it goes, for people
+    jumps  rows before which the line is cut because no vehicle can get there
     """
 
     name: str
@@ -52,13 +53,17 @@ class DrawnTrack:
     cuts: I64
     near: NDArray[np.bool_]
     about: str
+    jumps: I64
 
     @classmethod
     def of(cls, name: str, track: Track, origin: tuple[float, float] | None = None) -> DrawnTrack:
         """Return *track* with at most POINTS points; *origin* in degrees for a geographic one."""
         right, up = track.in_plane(*origin) if origin else (track.place[:, 0], track.place[:, 1])
         rows, cuts = track.thinned(POINTS)
-        return cls(name, track.time[rows], right[rows], up[rows], cuts, track.near[rows], track.way.text())
+        jumped = np.flatnonzero(track.jumps) + 1
+        jumps = np.intersect1d(cuts, np.searchsorted(rows, jumped))
+        near = track.near[rows]
+        return cls(name, track.time[rows], right[rows], up[rows], cuts, near, track.way.text(), jumps)
 
     @property
     def moves(self) -> bool:
@@ -232,12 +237,25 @@ def svg(tracks: DrawnTracks, frame: Drawing) -> str:
             pairs = zip(x[first:last].tolist(), y[first:last].tolist(), strict=True)
             points = " ".join(f"{a:.1f},{b:.1f}" for a, b in pairs)
             out.append(f'<polyline class="t{number % 7}" points="{points}"/>')
+        out += _marks(x, y, track.jumps)
         out.append(f'<circle class="start t{number % 7}" cx="{x[0]:.1f}" cy="{y[0]:.1f}" r="4"/>')
         out.append(
             f'<rect class="end t{number % 7}" x="{x[-1] - 4:.1f}" y="{y[-1] - 4:.1f}" width="8" height="8"/>'
         )
     out.append('<circle id="here" r="6" cx="-99" cy="-99"/></svg>')
     return "".join(out)
+
+
+def _marks(x: F64, y: F64, jumps: I64) -> Iterator[str]:
+    """Yield a cross at each end of a jump that is inside of the drawing."""
+    ends = np.unique(np.concatenate([jumps - 1, jumps])).tolist() if len(jumps) else []
+    crosses = [
+        f"M{x[n] - 4:.1f} {y[n] - 4:.1f}l8 8m0-8l-8 8"
+        for n in ends
+        if LEFT <= x[n] <= WIDTH and 0 <= y[n] <= HEIGHT - BOTTOM
+    ]
+    if crosses:
+        yield f'<path class="jump" d="{"".join(crosses)}"/>'
 
 
 def _grid(frame: Drawing, tracks: DrawnTracks) -> Iterator[str]:

@@ -436,6 +436,18 @@ def _track(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
     }
     if points.near is not None:
         about["near"] = json.dumps([place[:2] for place in points.near])
+    if points.jumps:
+        about["jumps"] = json.dumps(
+            [
+                {
+                    "from": jump.start - opened.start,
+                    "to": jump.end - opened.start,
+                    "about": f"jump of {track.length_text(jump.metres)}",
+                    "places": [before[:2], after[:2]],
+                }
+                for jump, before, after in points.jumps
+            ]
+        )
     return arrow_response(columns, about)
 
 

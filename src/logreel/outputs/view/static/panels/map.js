@@ -5,7 +5,7 @@ import { seriesColour } from "../colours.js";
 import { menu } from "../menu.js";
 import { sentence } from "./sentence.js";
 import { short } from "../series.js";
-import { colourBar, colours, drawTracks, ground, inset, marker, scaleBar } from "./map/draw.js";
+import { colourBar, colours, drawJumps, drawTracks, ground, inset, marker, scaleBar } from "./map/draw.js";
 import { Sight } from "./map/flat.js";
 import { OWN, box, load, placeAt, range, sources, standard, values } from "./map/tracks.js";
 import { Tiles } from "./map/tiles.js";
@@ -168,6 +168,7 @@ class MapPanel {
     const step = ground(pen, sight, { outline: this.outline, tiles: sight.geographic ? this.tiles : null, palette, origin });
     const limits = this.#limits();
     drawTracks(pen, sight, tracks, { colour: this.colour, limits, palette, own: (track, t) => time.toAxis(track.source.log, t), inside: (axis) => axis >= from - 1 && axis <= to + 1 });
+    drawJumps(pen, sight, tracks, palette);
     inset(pen, sight, this.outline, palette);
     scaleBar(pen, sight, step, palette);
     if (limits) {
@@ -177,6 +178,9 @@ class MapPanel {
     }
     this.about = this.sight.geographic ? this.tiles && this.context.session.tiles.attribution : "Local frame";
     this.element.dataset.ready = "yes";
+    this.element.dataset.jumps = tracks.reduce((sum, { jumps }) => sum + jumps.length, 0);
+    this.element.dataset.limits = limits ? limits.join(" ") : "";
+    this.element.dataset.metres = Math.round((this.width * sight.metres) / sight.scale);
     this.element.dataset.drawn = Number(this.element.dataset.drawn ?? 0) + 1;
     this.#mark();
   }

@@ -11,7 +11,7 @@ const COARSE = 60;
 
 export function colours() {
   const line = css("--line"), faint = css("--faint");
-  return { panel: css("--panel"), ground: css("--ground"), line, faint, text: css("--text"), accent: css("--accent"), land: fade(line, 0.35), border: fade(faint, 0.6) };
+  return { panel: css("--panel"), ground: css("--ground"), line, faint, text: css("--text"), bad: css("--bad"), accent: css("--accent"), land: fade(line, 0.35), border: fade(faint, 0.6) };
 }
 
 /** Draw the ground: tiles, or the outline of the world, and a grid in metres. Return the step of the grid in metres. */
@@ -119,6 +119,40 @@ function outline(pen, sight, { t, x, y }, colour, width) {
   pen.strokeStyle = colour;
   pen.lineWidth = width;
   pen.stroke();
+}
+
+/** Mark the ends of jumps: a cross, and a dashed line towards the other end, which may be far away. */
+export function drawJumps(pen, sight, tracks, palette) {
+  const taken = [];
+  pen.font = "11px system-ui, sans-serif";
+  for (const { jumps } of tracks) for (const { about, places } of jumps) {
+    const ends = places.map((place) => sight.at(...place)), far = Math.hypot(ends[1][0] - ends[0][0], ends[1][1] - ends[0][1]);
+    for (const [i, [px, py]] of ends.entries()) {
+      if (px < 0 || py < 0 || px > sight.width || py > sight.height) continue;
+      const [qx, qy] = ends[1 - i], part = Math.min(0.5, 44 / Math.max(far, 1));
+      pen.strokeStyle = pen.fillStyle = palette.bad;
+      pen.lineWidth = 1.5;
+      pen.setLineDash([4, 3]);
+      pen.beginPath();
+      pen.moveTo(px, py);
+      pen.lineTo(px + (qx - px) * part, py + (qy - py) * part);
+      pen.stroke();
+      pen.setLineDash([]);
+      pen.beginPath();
+      for (const way of [1, -1]) { pen.moveTo(px - 4, py - 4 * way); pen.lineTo(px + 4, py + 4 * way); }
+      pen.stroke();
+      // Where a track jumps away and back, one word is enough.
+      if (taken.some(([x, y]) => Math.abs(x - px) < 90 && Math.abs(y - py) < 14)) continue;
+      taken.push([px, py]);
+      pen.textAlign = px > sight.width - 110 ? "right" : "left";
+      pen.textBaseline = "middle";
+      pen.lineWidth = 3;
+      pen.strokeStyle = palette.panel;
+      const x = px + (pen.textAlign === "left" ? 9 : -9);
+      pen.strokeText(about, x, py);
+      pen.fillText(about, x, py);
+    }
+  }
 }
 
 function dot(pen, px, py, radius, colour) {

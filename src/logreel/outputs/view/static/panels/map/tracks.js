@@ -23,7 +23,8 @@ export async function load(api, source, colour) {
     else [x[i], y[i]] = [columns.x[i], columns.y[i]];
   }
   const z = geo ? columns.alt : columns.z, near = metadata.near ? JSON.parse(metadata.near) : null;
-  return { source, geo, about: metadata.about, near: near && near.map(([a, b]) => (geo ? project(a, b) : [a, b])), t: columns.t, x, y, z, lat: columns.lat, lon: columns.lon, field: columns.c ?? null, total: Number(metadata.total), speed: speeds(columns.t, x, y, geo) };
+  const jumps = JSON.parse(metadata.jumps ?? "[]").map((one) => ({ ...one, places: one.places.map(([a, b]) => (geo ? project(a, b) : [a, b])) }));
+  return { source, geo, jumps, about: metadata.about, near: near && near.map(([a, b]) => (geo ? project(a, b) : [a, b])), t: columns.t, x, y, z, lat: columns.lat, lon: columns.lon, field: columns.c ?? null, total: Number(metadata.total), speed: speeds(columns.t, x, y, geo) };
 }
 
 /** Return the default tracks with at least one place; one that is empty is replaced by the next. */
