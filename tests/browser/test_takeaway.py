@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pyarrow.csv
 import pyarrow.parquet
@@ -11,6 +13,8 @@ import pytest
 
 import logreel
 from browser.samples import content, sample
+from browser.test_panels import panels
+from support.builders.pitfalls import pitfalls
 
 SECOND = 10**9
 
@@ -90,3 +94,76 @@ def test_the_link_opens_the_same_view(view, tmp_path: Path) -> None:
     other.wait_for_selector("html[data-ready=yes]")
     text = "document.querySelector('#timeline canvas').getAttribute('aria-valuetext')"
     assert other.evaluate(text) == page.evaluate(text)
+
+
+def test_files_hold_what_is_seen(view, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb", reason="duckdb is not installed")
+    path = tmp_path / "pitfalls.ulg"
+    path.write_bytes(pitfalls())
+    voltage = {"topic": "battery_status", "field": "voltage_v", "unit": "V"}
+    inverted = {**voltage, "function": "negative", "unit": ""}
+    wrong = {"topic": "battery_status", "sql": "voltage_v * nothing"}
+    one = {"kind": "plot", "title": "Battery", "series": [voltage, inverted, wrong]}
+    cursors = f"cursor={9 * SECOND}&cursor2={25 * SECOND}"
+    found = view(path, state=f"{panels(one)}&{cursors}")
+    page = found.page
+    page.wait_for_selector("#timeline canvas[data-ready=yes]")
+    # A wrong expression says why, beside the curves that can be drawn.
+    assert 'column "nothing" not found' in page.inner_text("#plots .legend .why")
+    # The key for the theme leaves the cursors where they are.
+    lines = "[...document.querySelectorAll('#plots .line:not([hidden])')].map((one) => one.style.transform)"
+    before = page.evaluate(lines)
+    assert len(before) == 2
+    for _ in range(2):
+        found.press("t")
+        assert page.evaluate(lines) == before
+    page.locator("#plots .frame").first.focus()
+    drawing = ElementTree.fromstring(taken(found, "as SVG", tmp_path).read_text())
+    texts = [text.strip() for text in drawing.itertext() if text.strip()]
+    for text in ("Battery", "0", "20", "35", "9.00", "25.00", "Position", "Mission", "s"):
+        assert text in texts, text
+    assert any("negative(battery_status.voltage_v) -15.55" in text for text in texts)
+    assert any("15.55 V" in text for text in texts)
+    classes = Counter(one.get("class") for one in drawing.iter())
+    assert (classes["cursor"], classes["gap"], classes["curve"]) == (2, 1, 3)
+    curve = next(one for one in drawing.iter() if one.get("class") == "curve")
+    assert curve.get("d").count("M") == 2
+    picture = taken(found, "as PNG", tmp_path).read_bytes()
+    size = [int.from_bytes(picture[at : at + 4], "big") for at in (16, 20)]
+    assert size == [2 * float(drawing.get(name)) for name in ("width", "height")]
+    table = pyarrow.csv.read_csv(taken(found, "as CSV", tmp_path))
+    assert table.column_names == ["time_ns", "voltage_v", "negative(voltage_v)"]
+    with logreel.open(path) as log:
+        volts = log["battery_status"]["voltage_v"].astype(float)
+        assert table["time_ns"].to_pylist() == log["battery_status"].times.tolist()
+    assert table["negative(voltage_v)"].to_pylist() == pytest.approx((-volts).tolist())
+    # The keys for texts obey the filter of the texts.
+    page.select_option("#panel-text select[aria-label=Level]", "3")
+    found.settle()
+    page.locator("#plots .frame").first.focus()
+    found.press("Home", "n")
+    assert "No text" not in page.inner_text("#said")
+    assert found.cursor == pytest.approx(0, abs=0.01)
+    page.select_option("#panel-text select[aria-label=Level]", "")
+    page.locator("#plots .frame").first.focus()
+    found.press("n")
+    assert found.cursor == pytest.approx(20, abs=0.01)
+
+
+def test_a_wrong_expression_is_said_in_its_form(view, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb", reason="duckdb is not installed")
+    found = view(
+        sample("ulog", tmp_path),
+        state=panels({"kind": "plot", "series": [{"topic": "sensor_accel", "field": "x"}]}),
+    )
+    page = found.page
+    page.locator("#plots .frame").first.focus()
+    page.keyboard.press("m")
+    page.click(".menu button:has-text('derived')")
+    page.fill("dialog[open] textarea", "no_such_column + 1")
+    page.click("dialog[open] button.main")
+    page.wait_for_selector("dialog[open] p.bad")
+    assert "no_such_column" in page.inner_text("dialog[open] p.bad")
+    page.fill("dialog[open] textarea", "x * 2")
+    page.click("dialog[open] button.main")
+    page.wait_for_function("() => document.querySelector('#plots .legend').children.length === 2")

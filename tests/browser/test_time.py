@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import logreel
 from browser.samples import content, sample
 
 #: The window of the page in ns, from the texts that the timeline has for screen readers.
@@ -198,3 +199,6 @@ def test_a_growing_log_is_followed(view, tmp_path: Path) -> None:
     )
     found.settle()
     assert found.window == (float("-inf"), float("inf")), "the window that showed all shows all"
+    with logreel.open(data) as log:
+        told = f"{log.message_count:,} messages"
+    page.wait_for_function("(told) => document.getElementById('facts').textContent.includes(told)", arg=told)

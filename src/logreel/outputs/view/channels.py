@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 
 from logreel.errors import LogError, UsageError
 from logreel.io.append_file import Appender
+from logreel.io.arrays import F64, I64
 from logreel.lenses import lenses
 from logreel.log.columns import own_paths
 from logreel.log.log import Channel, Log
@@ -18,12 +19,14 @@ from logreel.log.source_files import decrypted_notes
 from logreel.log.tables import TableReader, empty_table, flattened
 from logreel.log.times import interval
 from logreel.log.topic_fields import fields_by_topic
-from logreel.meaning.columns import row_at
+from logreel.meaning.columns import SampledColumn, Window, row_at
 from logreel.ops.json_values import to_json_values
 from logreel.outputs.http.routes import BYTES, Parameters, RequestParameter, Route, StreamAnswer, number
+from logreel.outputs.view.columns import WantedSeries, wanted_series
 from logreel.outputs.view.limits import (
     CHANNELS,
     FIELDS,
+    FUNCTION_ROWS,
     ITEMS,
     LIST_ITEMS,
     MESSAGE_NODES,
@@ -262,7 +265,7 @@ def _numbers(values: list[Any], ch: Channel, field: str) -> list[Any]:
 TABLES, LOG = ("csv", "parquet"), "log"
 _EXPORT_PARAMETERS = (
     RequestParameter("kind", text="csv, parquet or log", default=LOG),
-    RequestParameter("s", text="Series of a table, topic.field", repeated=True),
+    RequestParameter("s", text="Series of a table: topic.field, or JSON as for series", repeated=True),
     RequestParameter("topic", text="Topic of a channel", repeated=True),
     FROM,
     TO,
@@ -283,6 +286,11 @@ def _export(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
     names, topics = request.all("s"), tuple(request.all("topic"))
     if len(names) > SERIES:
         raise UsageError(f"a table has at most {SERIES} series")
+    if any(name.startswith("{") for name in names):
+        if file_type not in TABLES:
+            raise UsageError(f"curves are saved as {' or '.join(TABLES)}, not as {file_type!r:.80}")
+        curves = CurveStream(log, request, start, end, f".{file_type}")
+        return StreamAnswer(log, curves, session.flows, session.tell, 0)
     with log.open(request) as opened:
         if file_type == LOG:
             stream: SliceStream | TableStream = SliceStream(
@@ -294,6 +302,89 @@ def _export(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
             raise UsageError(f"no kind {file_type!r:.80}; there are: {', '.join((*TABLES, LOG))}")
         lost = sum(problem.lost for problem in opened.problems)
     return StreamAnswer(log, stream, session.flows, session.tell, lost)
+
+
+class CurveStream:
+    """Curves as one table: functions of fields and SQL expressions, too, with the values that are drawn.
+
+    Curves of one topic that have the same times are columns; others have a row per value, with the name of the curve.
+
+    suffix  of a table: ``.csv``, ``.parquet``
+
+    Attributes are those of SliceStream. Raises UsageError, TopicError, NotFoundError.
+    """
+
+    forward = True
+
+    def __init__(
+        self, log: ViewLog, request: Parameters, start: int | None, end: int | None, suffix: str
+    ) -> None:
+        # Not needed for the first picture.
+        from logreel.outputs.registry import OUTPUTS
+        from logreel.outputs.slice_stream import file_stem
+
+        self._curves: list[tuple[WantedSeries, I64, F64, str]] = []
+        total = 0
+        for wanted in wanted_series(request):
+            column = log.columns.get(wanted, request)
+            window = Window(column, start, end)
+            total += len(window)
+            if isinstance(column, SampledColumn) or total > FUNCTION_ROWS:
+                raise UsageError(f"a table of curves has at most {FUNCTION_ROWS} values: zoom in")
+            with log.reading(column, request):
+                times, values = column.read(np.arange(window.first, window.last))
+            self._curves.append((wanted, times, values, column.unit))
+        with log.open(request) as opened:
+            decrypted_notes(opened)
+            self.name = file_stem(opened) + suffix
+            self._source, self._epoch = opened.name, opened.epoch
+        self._output = OUTPUTS.own()[suffix]
+        self.media = self._output.media
+        self.skipped: list[str] = []
+
+    def write(self, out: Appender) -> None:
+        """Write all bytes to *out*."""
+        import pyarrow as pa
+
+        from logreel.outputs.slice_stream import AppenderFile
+
+        (first, times, _, _), *others = self._curves
+        together = all(
+            wanted.topic == first.topic and np.array_equal(own, times) for wanted, own, _, _ in others
+        )
+        about: dict[bytes | str, bytes | str] = {
+            "source": self._source.encode("utf-8", "backslashreplace"),
+            "epoch": self._epoch.encode(),
+        }
+        fields: list[Any]
+        columns: list[Any]
+        if together:
+            fields = [
+                pa.field(wanted.name, pa.float64(), metadata={"unit": unit} if unit else None)
+                for wanted, _, _, unit in self._curves
+            ]
+            columns = [pa.array(values, from_pandas=True) for _, _, values, _ in self._curves]
+        else:
+            lengths = [len(own) for _, own, _, _ in self._curves]
+            times = np.concatenate([own for _, own, _, _ in self._curves])
+            fields = [
+                pa.field("topic", pa.string()),
+                pa.field("field", pa.string()),
+                pa.field("value", pa.float64()),
+            ]
+            columns = [
+                pa.array(
+                    np.repeat([getattr(wanted, of) for wanted, *_ in self._curves], lengths), pa.string()
+                )
+                for of in ("topic", "name")
+            ]
+            columns.append(
+                pa.array(np.concatenate([values for _, _, values, _ in self._curves]), from_pandas=True)
+            )
+        schema = pa.schema([pa.field("time_ns", pa.int64()), *fields], metadata=about)
+        batch = pa.RecordBatch.from_arrays([pa.array(times), *columns], schema=schema)
+        self._output.write(AppenderFile(out), schema, iter([batch]))
+        out.finish()
 
 
 class TableStream:

@@ -160,6 +160,12 @@ class WantedSeries:
         return json.dumps([self.topic, self.field, self.function, self.where, self.sql])
 
     @property
+    def name(self) -> str:
+        """Name of its column in a table: the field, ``function(field)``, or the SQL expression."""
+        name = self.sql or (f"{self.function}({self.field})" if self.function else self.field)
+        return f"{name} where {self.where}" if self.where else name
+
+    @property
     def shape(self) -> str:
         """Text that is different for series of one topic whose lines may differ; SQL expressions have the same."""
         return "" if self.sql else f"{self.field} {self.function}"

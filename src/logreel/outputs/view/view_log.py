@@ -124,7 +124,13 @@ class ViewLog:
                     new = log.refresh()
                     if log.replacements != before or not self._has_start:
                         self._set_start(log)
-                    about = {"messages": log.message_count, "duration": log.duration or 0}
+                    about = {
+                        "messages": log.message_count,
+                        "duration": log.duration or 0,
+                        "start": str(self.start),
+                        "problems": len(log.problems),
+                        "lost": sum(problem.lost for problem in log.problems),
+                    }
             except (LogError, OSError) as error:
                 self._tell({"log": self.id, "failed": getattr(error, "text", None) or str(error)})
                 return

@@ -21,6 +21,7 @@ export function head(context) {
     }
   }
   facts();
+  bus.on("grown", facts);
 
   const mac = navigator.platform.startsWith("Mac");
   const clock = button(CLOCKS[time.clock], "Clock of all times", (event) => menu(event.currentTarget, time.clocks().map((name) => ({

@@ -2,6 +2,7 @@
 
 import { button, el } from "./dom.js";
 import { toggleTheme } from "./head.js";
+import { shownMarks } from "./panels/plot_draw.js";
 
 const HELP = [
   ["Ctrl K or ⌘K", "find a field or a command"], ["/", "search in the tree"],
@@ -18,7 +19,7 @@ const HELP = [
 ];
 
 export function keys(context) {
-  const { view, time, bus, data, plots } = context;
+  const { view, time, bus, plots } = context;
   const sheet = el("dialog", { "aria-label": "Keys" }, el("div", { class: "inside" },
     el("h2", {}, "Keys"),
     el("div", { class: "keys" }, HELP.map(([key, text]) => [el("span", {}, el("kbd", {}, key)), el("span", {}, text)])),
@@ -29,7 +30,8 @@ export function keys(context) {
   const cursor = () => bus.last("hover") ?? view.cursor ?? (view.window.from + view.window.to) / 2;
   const marker = (step) => {
     const now = view.cursor ?? view.window.from - 1;
-    const times = context.logs.flatMap(({ id }) => (data.overviewNow(id)?.marks ?? []).map(({ t }) => time.toAxis(id, t))).sort((a, b) => a - b);
+    const times = shownMarks(context, context.logs).filter(({ kind }) => kind !== "parameter").map(({ t }) => t).sort((a, b) => a - b);
+    if (!times.length) { context.say("No text passes the filter."); return; }
     const next = step > 0 ? times.find((t) => t > now) : times.findLast((t) => t < now);
     if (next != null) { view.setCursor(next); view.reveal(next); }
   };

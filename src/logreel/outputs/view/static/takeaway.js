@@ -1,7 +1,11 @@
 // Take away: pictures of plots, tables of what is visible, the interval as a log, the link, the layout.
 
 import { css } from "./dom.js";
-import { nameOf } from "./series.js";
+import { plotSvg } from "./drawing.js";
+import { wish } from "./series.js";
+
+/** Pixels of a picture for each of the screen. */
+const SCALE = 2;
 
 /** Hand a blob to the browser as a file. */
 function save(blob, name) {
@@ -22,13 +26,14 @@ function proposed(response, otherwise) {
 export function takeaway(context) {
   const { api, view, time, state, say } = context;
 
-  /** Save CSV, Parquet or a log of each log that is visible. */
+  /** Save CSV, Parquet or a log of each log that is visible; tables have all curves in sight, also derived ones. */
   async function tables(kind) {
-    const series = context.plots.series({ inSight: true }).filter((one) => one.field);
+    const series = context.plots.series({ inSight: true }).filter((one) => one.field || one.function || one.sql);
     for (const log of context.logs) {
       const own = series.filter((one) => one.log === log.id);
       if (kind !== "log" && !own.length) continue;
-      const names = [...new Set(own.map((one) => `${one.topic}.${one.field}`))];
+      const derived = own.some((one) => one.function || one.sql || one.where);
+      const names = [...new Set(own.map((one) => (derived ? JSON.stringify(wish(one)) : `${one.topic}.${one.field}`)))];
       const from = Math.round(time.toLog(log.id, view.window.from)), to = Math.round(time.toLog(log.id, view.window.to));
       // A log keeps all channels of the interval; its last message is part of it.
       const whole = from <= 0 && to >= log.duration;
@@ -45,8 +50,34 @@ export function takeaway(context) {
     if (kind !== "log" && !series.length) say("There is no plot in sight whose values could be saved.");
   }
 
-  /** Save a plot with its title and legend as it is on the screen. */
-  function png(panel) {
+  const nameFor = (panel, suffix) => `${panel.title.replace(/[^\w.-]+/g, "_") || "plot"}.${suffix}`;
+
+  /** Save a plot as a drawing of what is seen. */
+  function svg(panel) {
+    if (!panel?.drawn || !panel.plot) return say("Only plots of curves over time can be saved as SVG.");
+    save(new Blob([plotSvg(panel, context).text], { type: "image/svg+xml" }), nameFor(panel, "svg"));
+    return say("Saved the plot as SVG.");
+  }
+
+  /** Save a plot as a picture of twice its size, with all that the drawing has; other panels as they are on the screen. */
+  async function png(panel) {
+    if (!panel?.drawn || !panel.plot) return screen(panel);
+    const { text, width, height } = plotSvg(panel, context), sheet = document.createElement("canvas"), image = new Image();
+    image.src = URL.createObjectURL(new Blob([text], { type: "image/svg+xml" }));
+    try {
+      await image.decode();
+      Object.assign(sheet, { width: SCALE * width, height: SCALE * height });
+      sheet.getContext("2d").drawImage(image, 0, 0, sheet.width, sheet.height);
+    } catch {
+      return say("This browser cannot draw the plot as a picture; save it as SVG.");
+    } finally {
+      URL.revokeObjectURL(image.src);
+    }
+    return sheet.toBlob((blob) => { save(blob, nameFor(panel, "png")); say("Saved the plot as PNG."); });
+  }
+
+  /** Save a panel with its title as it is on the screen. */
+  function screen(panel) {
     const canvas = panel?.canvas?.() ?? panel?.element?.querySelector("canvas");
     if (!canvas) return say("The chosen panel has no picture.");
     const ratio = devicePixelRatio, bar = 26 * ratio;
@@ -60,20 +91,11 @@ export function takeaway(context) {
     pen.font = `600 ${12 * ratio}px system-ui, sans-serif`;
     pen.textBaseline = "middle";
     pen.fillText(panel.title, 8 * ratio, bar / 2);
-    let x = 20 * ratio + pen.measureText(panel.title).width;
     pen.font = `${11 * ratio}px system-ui, sans-serif`;
-    for (const curve of panel.curves?.list ?? []) {
-      const text = nameOf(curve.series) + (curve.unit ? ` [${curve.unit}]` : "");
-      pen.fillStyle = panel.colour?.(curve.series) ?? css("--text");
-      pen.fillRect(x, bar / 2 - ratio, 12 * ratio, 3 * ratio);
-      pen.fillStyle = css("--text");
-      pen.fillText(text, x + 16 * ratio, bar / 2);
-      x += 30 * ratio + pen.measureText(text).width;
-    }
     pen.drawImage(canvas, 0, bar);
     pen.fillStyle = css("--faint");
     pen.fillText(`${context.log(panel.series?.()[0]?.log).name}   ${time.full(view.window.from)} to ${time.full(view.window.to)}`, 8 * ratio, sheet.height - 10 * ratio);
-    return sheet.toBlob((blob) => { save(blob, `${panel.title.replace(/[^\w.-]+/g, "_") || "plot"}.png`); say("Saved the plot as PNG."); });
+    return sheet.toBlob((blob) => { save(blob, nameFor(panel, "png")); say("Saved the panel as PNG."); });
   }
 
   async function link() {
@@ -94,10 +116,12 @@ export function takeaway(context) {
   const part = () => (view.isWhole() ? "the whole log" : "the visible interval");
   return {
     png,
+    svg,
     entries() {
       const chosen = context.plots.chosen?.panel;
       return [
         { text: "Chosen plot as PNG", run: () => png(chosen), off: !chosen },
+        { text: "Chosen plot as SVG", run: () => svg(chosen), off: !chosen?.drawn },
         { text: "Fields in sight as CSV", run: () => tables("csv") },
         { text: "Fields in sight as Parquet", run: () => tables("parquet") },
         { text: `${part()[0].toUpperCase()}${part().slice(1)} as a log`, run: () => tables("log") },

@@ -38,11 +38,20 @@ export async function derive(context, near, done) {
   const dialog = el("dialog", { "aria-label": "Derived curve", on: { close: () => dialog.remove() } }, form);
   form.addEventListener("submit", (event) => { event.preventDefault(); add(); });
 
-  function add() {
+  async function add() {
     const base = { topic: topic.value, ...(id === logs[0].id ? {} : { log: id }) };
-    if (applied.value) done({ ...base, field: field.value, function: applied.value });
-    else if (sql.value.trim()) done({ ...base, sql: sql.value.trim() });
-    else return sql.focus();
+    const own = applied.value ? { field: field.value, function: applied.value } : { sql: sql.value.trim() };
+    if (own.sql === "") return sql.focus();
+    // What cannot be drawn is said here, where it can be put right.
+    const why = await api.series(id, { topic: topic.value, ...own }, { from: 0, to: log(id).duration, px: 16 }).then(({ metadata }) => metadata.error, (error) => error.message);
+    if (!dialog.open) return undefined;
+    if (why) {
+      help.textContent = why;
+      help.className = "bad small";
+      help.setAttribute("role", "alert");
+      return (own.sql ? sql : field).focus();
+    }
+    done({ ...base, ...own });
     return dialog.close();
   }
   document.body.append(dialog);

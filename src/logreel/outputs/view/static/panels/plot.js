@@ -5,7 +5,7 @@ import { seriesColour } from "../colours.js";
 import { before, Curves, nameOf, reached, short, valueAt, wish } from "../series.js";
 import { STEPS, length } from "../time.js";
 import { sentence } from "./sentence.js";
-import { bands, gaps, marks, stripes } from "./plot_draw.js";
+import { bands, bandsOf, gaps, marks, stripes, stripesOf } from "./plot_draw.js";
 import { pointer } from "./plot_pointer.js";
 import { derive } from "./derive.js";
 
@@ -59,7 +59,9 @@ class Plot {
   }
 
   series() {
-    return this.list.filter((one) => !one.hidden).map((one) => ({ ...one, log: one.log ?? this.context.logs[0].id }));
+    // Of a curve that cannot be had, there is nothing to take.
+    const failed = new Set(this.curves.list.filter(({ error }) => error).map(({ series }) => series));
+    return this.list.filter((one) => !one.hidden && !failed.has(one)).map((one) => ({ ...one, log: one.log ?? this.context.logs[0].id }));
   }
 
   /** Whether a curve is in the plot. */
@@ -85,6 +87,7 @@ class Plot {
       { text: "Spectrogram of the first curve", run: () => this.context.plots.add("spectrogram", this.list[0]), off: !this.list.length || Boolean(this.list[0].sql) },
       { text: "First curve over the second (XY)", run: () => this.context.plots.add("xy", { x: this.list[1], y: this.list[0] }), off: this.list.length < 2 },
       { text: "Save as PNG", run: () => this.context.takeaway.png(this) },
+      { text: "Save as SVG", run: () => this.context.takeaway.svg(this) },
     ];
   }
 
@@ -158,6 +161,10 @@ class Plot {
       : errors.length && errors.length === this.curves.list.length ? errors[0].error
       : this.curves.list.length && this.curves.list.every((curve) => curve.asked && !curve.t.length) ? "No messages in this window." : "";
     if (none) this.element.append(sentence(none, errors.length > 0));
+    // A curve that cannot be had says why beside those that can.
+    const { legend } = this.context;
+    legend.querySelector(".why")?.remove();
+    if (errors.length && !none) legend.append(el("li", { class: "why bad", role: "alert" }, errors.map((curve) => `${nameOf(curve.series)}: ${curve.error}`).join("; ")));
   }
 
   /** Whether a curve has so few points that its line may cross the window without any. */
@@ -236,8 +243,10 @@ class Plot {
         };
       })],
       hooks: {
-        drawClear: [(u) => { if (this.bands && !state) bands(u, this.context, this.#logs()); gaps(u, this.curves.list); }],
-        draw: [(u) => { if (state) stripes(u, this.curves.list[0], this.fields.get(this.curves.list[0].series), this.#end(this.curves.list[0])); marks(u, this.context, this.#logs()); }],
+        // Places are known when it is laid out, which is after this function.
+        ready: [() => this.#lines()],
+        drawClear: [(u) => { if (this.bands && !state) bands(u, this.context, this.logs()); gaps(u, this.curves.list); }],
+        draw: [(u) => { if (state) stripes(u, this.curves.list[0], this.fields.get(this.curves.list[0].series), this.#end(this.curves.list[0])); marks(u, this.context, this.logs()); }],
       },
     }, this.#table(), this.element);
     this.lines = Object.fromEntries(["hover", "first", "second"].map((name) => [name, el("div", { class: `line ${name}`, hidden: true })]));
@@ -247,7 +256,24 @@ class Plot {
     this.#lines();
   }
 
-  #logs() {
+  /** The curves as they are drawn: points, colours, and what the legend says of them. */
+  drawn() {
+    const state = this.curves.list.length === 1 && this.#isState(this.curves.list[0]);
+    return this.curves.list.map((curve, i) => ({
+      x: this.plot.data[0], y: this.plot.data[i + 1] ?? [], held: this.#isHeld(curve), gaps: curve.gaps ?? [], colour: this.colour(curve.series),
+      dash: curve.log !== this.context.logs[0].id ? "6 4" : null,
+      dots: this.#dots(this.plot, i + 1, curve.all && curve.t.length < this.width / 12) ?? [],
+      stripes: state ? stripesOf(curve, this.fields.get(curve.series), this.#end(curve)) : null,
+      text: [...(this.context.legend.children[i]?.children ?? [])].map((one) => one.textContent).filter(Boolean).join(" ") || nameOf(curve.series),
+    }));
+  }
+
+  /** What lies behind the curves. */
+  behind() {
+    return this.bands && !(this.curves.list.length === 1 && this.#isState(this.curves.list[0])) ? bandsOf(this.context, this.logs()) : [];
+  }
+
+  logs() {
     const ids = new Set(this.list.map((one) => one.log ?? this.context.logs[0].id));
     return this.context.logs.filter(({ id }) => ids.has(id) || !ids.size);
   }
@@ -280,6 +306,7 @@ class Plot {
       return el("li", { title: text }, mark, el("span", { class: "name" }, this.#short(curve.series)), el("span", { class: "value" }));
     }));
     this.context.title(this.title, this.unit);
+    this.#sentence();
   }
 
   /** The name of a curve in the legend: without the topic where the title says it. */
@@ -304,7 +331,7 @@ class Plot {
     if (common !== this.said) { this.said = common; this.context.title(this.title, common); }
     [...this.context.legend.children].forEach((item, i) => {
       const curve = this.curves.list[i], field = curve && this.fields.get(curve.series);
-      if (!curve) return;
+      if (!curve || !item.lastElementChild) return;
       const value = valueAt(curve, at), unit = common ? "" : curve.unit || field?.unit || "";
       const name = field?.enum?.[String(value)];
       let text = at == null || Number.isNaN(value) ? (unit && `[${unit}]`) : `${name ?? short(value)}${unit ? ` ${unit}` : ""}`;

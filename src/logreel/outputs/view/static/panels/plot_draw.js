@@ -15,28 +15,29 @@ function clip(u, work) {
   ctx.restore();
 }
 
-/** Draw modes, gaps and damage behind the curves. */
+/** Return what lies behind the curves of some logs: modes and dropouts, [{from, to, label, colour}]. */
+export function bandsOf(context, logs) {
+  return logs.slice(0, 1).flatMap(({ id }) => {
+    const overview = context.data.overviewNow(id), shift = context.time.shift(id);
+    const modes = (overview?.bands ?? []).filter(({ kind }) => kind === "mode").map(({ from, to, label }) => ({ from, to, label, colour: bandColour(label, 0.1) }));
+    const lost = (overview?.dropouts ?? []).map(({ from, to }) => ({ from, to, label: "", colour: fade(css("--bad"), 0.16) }));
+    return [...modes, ...lost].map((band) => ({ ...band, from: band.from + shift, to: band.to + shift }));
+  });
+}
+
+/** Draw modes and dropouts behind the curves. */
 export function bands(u, context, logs) {
   clip(u, (ctx, box, ratio) => {
-    for (const { id } of logs.slice(0, 1)) {
-      const overview = context.data.overviewNow(id), shift = context.time.shift(id);
-      for (const { from, to, label, kind } of overview?.bands ?? []) {
-        if (kind !== "mode") continue;
-        const left = u.valToPos(from + shift, "x", true), right = u.valToPos(to + shift, "x", true);
-        if (right < box.left || left > box.left + box.width) continue;
-        ctx.fillStyle = bandColour(label, 0.1);
-        ctx.fillRect(left, box.top, right - left, box.height);
-        const room = Math.min(right, box.left + box.width) - Math.max(left, box.left);
-        if (ctx.measureText(label).width + 8 * ratio < room) {
-          ctx.fillStyle = css("--faint");
-          ctx.textBaseline = "bottom";
-          ctx.fillText(label, Math.max(left, box.left) + 4 * ratio, box.top + box.height - 2 * ratio);
-        }
-      }
-      ctx.fillStyle = fade(css("--bad"), 0.16);
-      for (const { from, to } of overview?.dropouts ?? []) {
-        const left = u.valToPos(from + shift, "x", true), right = u.valToPos(to + shift, "x", true);
-        ctx.fillRect(left, box.top, Math.max(ratio, right - left), box.height);
+    for (const { from, to, label, colour } of bandsOf(context, logs)) {
+      const left = u.valToPos(from, "x", true), right = u.valToPos(to, "x", true);
+      if (right < box.left || left > box.left + box.width) continue;
+      ctx.fillStyle = colour;
+      ctx.fillRect(left, box.top, Math.max(ratio, right - left), box.height);
+      const room = Math.min(right, box.left + box.width) - Math.max(left, box.left);
+      if (label && ctx.measureText(label).width + 8 * ratio < room) {
+        ctx.fillStyle = css("--faint");
+        ctx.textBaseline = "bottom";
+        ctx.fillText(label, Math.max(left, box.left) + 4 * ratio, box.top + box.height - 2 * ratio);
       }
     }
   });
@@ -97,29 +98,35 @@ export function marks(u, context, logs) {
   });
 }
 
+/** Return a state over time as stripes: [{from, to, label, colour}]. */
+export function stripesOf({ t, v }, field, end) {
+  const found = [];
+  for (let i = 0; i < t.length;) {
+    let next = i + 1;
+    while (next < t.length && v[next] === v[i]) next += 1;
+    // A state ends where nothing is known of it, and lasts to the end of the log.
+    const gap = next < t.length && Number.isNaN(v[next]), to = next < t.length ? t[gap ? next - 1 : next] : end;
+    const label = field.enum[String(v[i])] ?? String(v[i]);
+    if (!Number.isNaN(v[i])) found.push({ from: t[i], to, label, colour: bandColour(label, 0.35) });
+    i = next;
+  }
+  return found;
+}
+
 /** Draw a state over time as stripes with their names. */
 export function stripes(u, curve, field, end) {
   clip(u, (ctx, box, ratio) => {
-    const { t, v } = curve, top = box.top + 12 * ratio, height = Math.min(34 * ratio, box.height - 16 * ratio);
-    for (let i = 0; i < t.length;) {
-      let next = i + 1;
-      while (next < t.length && v[next] === v[i]) next += 1;
-      if (Number.isNaN(v[i])) { i = next; continue; }
-      // A state ends where nothing is known of it, and lasts to the end of the log.
-      const gap = next < t.length && Number.isNaN(v[next]), until = next < t.length ? t[gap ? next - 1 : next] : end;
-      const left = Math.max(box.left, u.valToPos(t[i], "x", true));
-      const right = Math.min(box.left + box.width, u.valToPos(until, "x", true));
-      const label = field.enum[String(v[i])] ?? String(v[i]);
-      if (right > left) {
-        ctx.fillStyle = bandColour(label, 0.35);
-        ctx.fillRect(left, top, Math.max(ratio, right - left - ratio), height);
-        if (ctx.measureText(label).width + 8 * ratio < right - left) {
-          ctx.fillStyle = css("--text");
-          ctx.textBaseline = "middle";
-          ctx.fillText(label, left + 4 * ratio, top + height / 2);
-        }
+    const top = box.top + 12 * ratio, height = Math.min(34 * ratio, box.height - 16 * ratio);
+    for (const { from, to, label, colour } of stripesOf(curve, field, end)) {
+      const left = Math.max(box.left, u.valToPos(from, "x", true)), right = Math.min(box.left + box.width, u.valToPos(to, "x", true));
+      if (right <= left) continue;
+      ctx.fillStyle = colour;
+      ctx.fillRect(left, top, Math.max(ratio, right - left - ratio), height);
+      if (ctx.measureText(label).width + 8 * ratio < right - left) {
+        ctx.fillStyle = css("--text");
+        ctx.textBaseline = "middle";
+        ctx.fillText(label, left + 4 * ratio, top + height / 2);
       }
-      i = next;
     }
   });
 }
