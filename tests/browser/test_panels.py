@@ -212,3 +212,65 @@ def test_no_plot_in_sight_is_ever_blank(view, tmp_path: Path) -> None:
     while page.locator("#plots .frame").count() > 2:
         found.press("x")
         check()
+
+
+def test_what_happens_while_a_panel_is_away_never_leaves_it_blank(view, tmp_path: Path) -> None:
+    found = view(sample("ulog", tmp_path))
+    page = found.page
+
+    def scroll(part: float) -> None:
+        page.evaluate(
+            f"() => {{ const e = document.getElementById('plots'); e.scrollTop = {part} * e.scrollHeight; }}"
+        )
+
+    def check() -> None:
+        page.wait_for_function(DRAWN)
+
+    # The window, the theme and the width of the column change while the first plots are away.
+    scroll(1)
+    check()
+    found.press("+", "t")
+    page.set_viewport_size({"width": 1100, "height": 700})
+    scroll(0)
+    check()
+    scroll(1)
+    found.press("0", "t")
+    page.set_viewport_size({"width": 1500, "height": 950})
+    scroll(0)
+    check()
+    # A curve is hidden and shown again, from the end of the column.
+    for _ in range(2):
+        page.locator("#plots .frame").first.get_by_title("Menu of this panel").click()
+        page.locator(".menu [role=menuitemcheckbox]").first.click()
+        scroll(1)
+        scroll(0)
+        check()
+    # The height is dragged, and a divider of the page, too.
+    for grip in ("#plots .frame .grip", "[data-split=side]"):
+        box = page.locator(grip).first.bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.mouse.down()
+        page.mouse.move(box["x"] - 60, box["y"] + 90, steps=3)
+        page.mouse.up()
+        check()
+        scroll(1)
+        check()
+        scroll(0)
+        check()
+    # A field is dragged from the tree into the column, beside the plots in sight.
+    scroll(0.5)
+    count = page.locator("#plots .frame").count()
+    page.locator("#tree [role=treeitem]").filter(has_text="battery_status").first.click()
+    field = page.locator("#tree [draggable=true]").first
+    field.drag_to(page.locator("#plots .frame .body").nth(count // 2))
+    found.settle()
+    check()
+    # An empty panel says what to do; all plots come back as they were at first.
+    page.click("#tools button:has-text('Add panel')")
+    page.get_by_role("menuitem", name="Plot", exact=True).click()
+    page.wait_for_selector("#plots .frame.chosen .sentence:visible")
+    page.click("#tools button:has-text('Add panel')")
+    page.get_by_role("menuitem", name="Plots that fit this log").click()
+    for part in (0, 0.6, 1):
+        scroll(part)
+        check()

