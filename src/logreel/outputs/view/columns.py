@@ -20,7 +20,6 @@ from logreel.lenses.facts import Series
 from logreel.log.log import Log
 from logreel.meaning.columns import FieldColumn, MemoryColumn, SampledColumn, SortedColumn
 from logreel.meaning.curves import is_stepped, series_curve
-from logreel.meaning.gaps import channel_gaps
 from logreel.meaning.pyramids import FoldedColumn, Pyramid, key_of, place_of
 from logreel.outputs.http.routes import Cancelled, Parameters
 from logreel.outputs.view.limits import (
@@ -170,11 +169,9 @@ class WantedSeries:
         """Text that is different for series of one topic whose lines may differ; SQL expressions have the same."""
         return "" if self.sql else f"{self.field} {self.function}"
 
-    def line(self, log: Log) -> tuple[list[tuple[int, int]], bool]:
-        """Return the gaps of its line (ns), and whether it is stepped."""
-        ch = log[self.topic]
-        stepped = not self.sql and is_stepped(ch, self.field, self.function)
-        return channel_gaps(ch, stepped), stepped
+    def is_stepped(self, log: Log) -> bool:
+        """Return whether its values hold until the next one."""
+        return not self.sql and is_stepped(log[self.topic], self.field, self.function)
 
     @property
     def is_field(self) -> bool:

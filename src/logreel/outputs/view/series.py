@@ -25,6 +25,7 @@ from logreel.log.log import Log
 from logreel.meaning.charts import charts, first_charts, side_panels
 from logreel.meaning.columns import SampledColumn, SortedColumn, Window
 from logreel.meaning.curves import FUNCTIONS, broken_at, spectral_density
+from logreel.meaning.gaps import channel_gaps
 from logreel.outputs.http.routes import ARROW, BYTES, Parameters, RequestParameter, Route, number
 from logreel.outputs.view.channels import fields_of
 from logreel.outputs.view.columns import WantedSeries, wanted_series
@@ -133,7 +134,12 @@ def _columns(
     is_sample = isinstance(column, SampledColumn)
     points = "all" if len(rows) <= most else "sample" if is_sample else "extrema"
     about = {"unit": column.unit, "count": str(len(rows)), "points": points}
-    gaps, stepped = log.once(f"line {wanted.topic} {wanted.shape}", wanted.line, request)
+    stepped = log.once(f"stepped {wanted.topic} {wanted.shape}", wanted.is_stepped, request)
+    gaps = log.once(
+        f"gaps {wanted.topic} {stepped}",
+        lambda opened: channel_gaps(opened[wanted.topic], stepped),
+        request,
+    )
     if stepped:
         about["held"] = "yes"
     if len(times) and gaps:
