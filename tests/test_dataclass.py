@@ -89,7 +89,7 @@ def outcome(function: Any) -> Any:
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("make", [plain, checked])
-@pytest.mark.parametrize("used", [0, 20])
+@pytest.mark.parametrize("used", [0, 20, 260])
 def test_classes_are_those_of_the_standard_library(make: Any, options: dict[str, bool], used: int) -> None:
     ours, theirs = both(make, options)
     for _ in range(used):

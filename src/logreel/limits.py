@@ -8,18 +8,17 @@ lists its own.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from logreel.dataclass import dataclass, field
+from logreel.dataclass import NamedTuple, dataclass, field, lazy_pattern
 from logreel.errors import UsageError
 
 #: Environment variable with other limits than the defaults, for the command line: ``name=number,name=number``.
 VARIABLE = "LOGREEL_LIMITS"
 _UNITS = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
-_NUMBER = re.compile(r"(\d{1,18})([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_NUMBER = lazy_pattern(r"(?i:(\d{1,18})([kmgt]?)(?:i?b)?)")
 
 
 def _limit(value: int, reason: str, beyond: str) -> Any:

@@ -10,7 +10,6 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -222,6 +221,8 @@ def _check_address_space(size: int) -> None:
 
 
 def _check_threads(number: int) -> None:
+    from queue import Empty, SimpleQueue
+
     gate, ended = _thread.allocate_lock(), SimpleQueue[None]()
 
     def wait() -> None:

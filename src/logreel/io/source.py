@@ -6,7 +6,6 @@ import io
 import itertools
 import mmap
 import os
-import re
 import stat
 import sys
 import weakref
@@ -14,18 +13,20 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from pathlib import Path
 from threading import Lock, Thread
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import lazy_pattern
 from logreel.errors import FileChangedError, LogError
 from logreel.kernels import block_table, mapguard
 from logreel.limits import Limits, default_limits
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from logreel.io.trusted_file import PieceDigests
 
 
@@ -48,10 +49,10 @@ class MapGuard:
     """
 
     def __init__(
-        self, data: NDArray[np.uint8], owner: mmap.mmap, name: str, path: Path | None, watch: bool
+        self, data: NDArray[np.uint8], owner: mmap.mmap, name: str, path: str | None, watch: bool
     ) -> None:
         self.name, self._data, self._owner = name, data, owner
-        self._path = None if path is None else os.fspath(path)
+        self._path = path
         self._size = len(owner)
         self._number = mapguard.watch(data) if watch and mapguard.install() else -1
         # Of the first page, which begins before the first byte if that is not at the start of a page.
@@ -190,7 +191,7 @@ class Source:
     """The bytes of one log as a read-only buffer, with a name to display.
 
     name   the path as given, or ``<bytes>``, ``<stdin>`` …
-    path   absolute Path of a regular file, or None for other sources, which have no sidecar
+    file   absolute path of a regular file, or None for other sources, which have no sidecar
     data   uint8[size], read only; mapped where the source is a file
     inode  device and inode of the mapped file, or None
     copies  names of files with the same bytes, which are not read because this one is
@@ -212,13 +213,13 @@ class Source:
         self,
         buffer: Any,
         name: str,
-        path: Path | None = None,
+        path: str | Path | None = None,
         *,
         guard: bool = True,
         grows: bool = False,
     ) -> None:
-        self.name, self.path = name, path
-        self.address = None if path is None else str(path)
+        self.name = name
+        self.address = self.file = None if path is None else os.fspath(path)
         self.inode: tuple[int, int] | None = None
         self.copies: list[str] = []
         self.definitions: tuple[Path, ...] = ()
@@ -231,7 +232,16 @@ class Source:
         self.limits = default_limits()
         self._side: MapGuard | None = None
         owner = mapping_of(buffer) if data.size else None
-        self._map = None if owner is None else MapGuard(data, owner, name, None if grows else path, guard)
+        path = None if grows else self.file
+        self._map = None if owner is None else MapGuard(data, owner, name, path, guard)
+
+    @cached_property
+    def path(self) -> Path | None:
+        """The same as ``file``, as a Path."""
+        # Small logs are read without it; importing it takes a tenth of the time of opening one.
+        from pathlib import Path
+
+        return None if self.file is None else Path(self.file)
 
     @classmethod
     def open(cls, what: Readable | Source, guard: bool = True) -> Source:
@@ -267,12 +277,12 @@ class Source:
             if not stat.S_ISREG(found.st_mode) or not found.st_size:
                 with os.fdopen(os.dup(fd), "rb") as stream:
                     return cls._stream(stream, text)
-            return cls.of_file(fd, text, Path(text).absolute(), guard)
+            return cls.of_file(fd, text, _absolute(text), guard)
         finally:
             os.close(fd)
 
     @classmethod
-    def of_file(cls, fd: int, name: str, path: Path, guard: bool = True, grows: bool = False) -> Source:
+    def of_file(cls, fd: int, name: str, path: str | Path, guard: bool = True, grows: bool = False) -> Source:
         """Return the bytes that an open regular file has now; the file may be closed afterwards.
 
         guard  as for ``open``
@@ -348,7 +358,12 @@ class Source:
     def define(self, definitions: Definitions) -> None:
         """Add definitions from the user: paths, and mappings of topics to types."""
         alone = isinstance(definitions, str | os.PathLike | Mapping)
+        self.definitions, self.types = (), {}
+        if definitions == ():
+            return
         several: Iterable[Definition] = [definitions] if alone else definitions  # type: ignore[assignment,list-item]
+        from pathlib import Path
+
         paths, types = list[Path](), dict[str, str]()
         for one in several:
             if isinstance(one, Mapping):
@@ -387,7 +402,7 @@ class Source:
 
         Mapping the pages of a cached file takes about as long as walking its records.
         """
-        if self.path is not None and self.size >= AHEAD_BYTES and (os.cpu_count() or 1) > 1:
+        if self.file is not None and self.size >= AHEAD_BYTES and (os.cpu_count() or 1) > 1:
             Thread(
                 target=block_table.touch_pages, args=(self.data, self.size // 4, self.size), daemon=True
             ).start()
@@ -416,13 +431,22 @@ class Source:
         return f"{self.size}-{stamp}-{digest.hexdigest()}"
 
 
+def _absolute(name: str) -> str:
+    """Return ``str(Path(name).absolute())``, without importing it for a plain name."""
+    if os.name == "posix" and not ("//" in name or "./" in name or name.endswith(("/", "."))):
+        return os.path.join(os.getcwd(), name)
+    from pathlib import Path
+
+    return str(Path(name).absolute())
+
+
 #: Beginning of an address.
-ADDRESS = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+ADDRESS = lazy_pattern(r"(?i:([a-z][a-z0-9+.-]*)://)")
 
 
 def is_url(text: object) -> bool:
     """Return whether *text* begins with a scheme and ``://``."""
-    return isinstance(text, str) and ADDRESS.match(text) is not None
+    return isinstance(text, str) and "://" in text and ADDRESS.match(text) is not None
 
 
 #: Chunk number of the file itself.

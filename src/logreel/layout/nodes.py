@@ -6,11 +6,10 @@ walk one before ``measure`` (or the constructor of Layout) has accepted its size
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
-from logreel.dataclass import dataclass, replace
+from logreel.dataclass import NamedTuple, dataclass, lazy_pattern, replace
 from logreel.errors import DefinitionError, NotFoundError, UsageError
 
 #: NumPy type string and width in bytes of every Scalar type.
@@ -359,7 +358,7 @@ def leaves_of(node: Node, place: Place, sizes: dict[int, Measure]) -> Iterator[L
             raise DefinitionError(f"{'.'.join(place.path)} has no fixed size")
 
 
-_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+_STEP = lazy_pattern(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 def parse_path(path: str) -> tuple[str | int, ...]:

@@ -5,12 +5,12 @@ Columns are in the order of the tree; ``layout/arrow.py`` takes their buffers in
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.dataclass import dataclass
+from logreel.dataclass import NamedTuple, dataclass
 from logreel.io.arrays import I64, aligned
 from logreel.kernels.layout import ALIGN, BLOB, EXPECT, FIXED, LIST, REPEAT, REST, SKIP, STRINGS
 from logreel.layout.nodes import (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.dataclass import dataclass, replace
 from logreel.errors import DefinitionError, NotFoundError, Problem
 from logreel.index.channel_index import FieldAt
 from logreel.index.gather import Gathered, PayloadRange, Want, gather, gather_rows, payload_ranges
@@ -50,24 +50,14 @@ class RowOptions:
 
 
 PLAIN = RowOptions()
-
-
 #: Without times.
 UNTIMED = RowOptions(clock=False)
-
-
 #: Without rows for messages that cannot be decoded.
 DENSE = RowOptions(gaps=False)
-
-
 #: The first column of every table.
 TIME = "time"
-
-
 #: Empty tables of at most so many nodes come from their schema, for which Arrow reserves memory for each of them.
 EMPTY_NODES = 1000
-
-
 #: A batch holds at most this many times the messages of the previous one.
 GROWTH = 64
 

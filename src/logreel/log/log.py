@@ -7,12 +7,12 @@ from contextlib import suppress
 from functools import cached_property, partial
 from operator import getitem
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.dataclass import replace
+from logreel.dataclass import NamedTuple, replace
 from logreel.errors import Finding, LogError, NotFoundError, Problem, TopicError, UsageError, library
 from logreel.index.message_index import MessageIndex, message_at, rows_of
 from logreel.io.arrays import I64

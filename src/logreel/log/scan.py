@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from logreel.dataclass import dataclass, field, fields, replace
+from logreel.dataclass import dataclass, field, fields, lazy_pattern, replace
 from logreel.errors import Finding, Problem
 from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64
@@ -86,7 +85,7 @@ TOPIC, TYPE, ENCODING, UNITS = "topic", "type", "encoding", "units"
 #: Key of channels of logs: the names of their lenses.
 LENS = "lens"
 #: Latched in the quality of service of ROS 2, which recorders store as text.
-_TRANSIENT = re.compile(r"durability:\s*(1\b|transient_local)")
+_TRANSIENT = lazy_pattern(r"durability:\s*(1\b|transient_local)")
 #: Other names of keys.
 ALIASES = {"unit": UNITS, "lenses": LENS}
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
+from logreel.dataclass import NamedTuple
 from logreel.errors import LogError
 from logreel.log.scan import Brief, Schema
 from logreel.log.times import duration_text

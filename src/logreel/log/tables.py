@@ -27,11 +27,8 @@ if TYPE_CHECKING:
 
 #: An array of more values than this is not split into a column per value.
 MAX_COLUMNS = 1024
-
-
 #: Limits of one batch of an Arrow stream: messages, and approximate bytes.
 STREAM_ROWS, STREAM_BYTES = 1 << 16, 8 << 20
-
 #: Metadata of the column ``time``: the meaning of the time of a record if messages contain many records.
 OF_MESSAGE = b"of the message that the record is in, which is that of its first record"
 SPREAD = b"spread evenly from the message that the record is in to the next one; only the first record's is recorded"

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.dataclass import dataclass
+from logreel.dataclass import dataclass, lazy_pattern
 from logreel.errors import UsageError
 from logreel.index.block_table import checked_ns, refused_time, whole_ns
 from logreel.io.arrays import I64
@@ -60,11 +60,11 @@ _UNIX_SECONDS = 10**8
 #: Prefix of times of the log's own clock.
 _LOG_CLOCK = "log:"
 
-_NUMBER = re.compile(r"([+-]?)(\d{1,20}(?:\.\d{0,18})?|\.\d{1,18})\s*(ns|us|ms|s|min|m|h|)")
-_CLOCK = re.compile(r"([+-]?)(?:(\d{1,6}):)?(\d{1,6}):(\d{2})(\.\d{1,9})?")
+_NUMBER = lazy_pattern(r"([+-]?)(\d{1,20}(?:\.\d{0,18})?|\.\d{1,18})\s*(ns|us|ms|s|min|m|h|)")
+_CLOCK = lazy_pattern(r"([+-]?)(?:(\d{1,6}):)?(\d{1,6}):(\d{2})(\.\d{1,9})?")
 #: A number without sign and unit.
-_BARE = re.compile(r"\d+(\.\d*)?|\.\d+")
-_STAMP = re.compile(
+_BARE = lazy_pattern(r"\d+(\.\d*)?|\.\d+")
+_STAMP = lazy_pattern(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9})\d*)?\s*([Zz]|[+-]\d\d:\d\d)?"
 )
 _HINT = (

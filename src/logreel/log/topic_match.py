@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
+from logreel.dataclass import NamedTuple, lazy_pattern
 from logreel.errors import TopicError, UsageError
 from logreel.log.scan import ALIASES, TOPIC, TYPE
 
@@ -15,9 +15,9 @@ REGEX = "re:"
 #: Number of groups of a regular expression whose text is known: RE2 names them by one digit.
 GROUPS = 9
 #: ``key=value``; a key has no characters of patterns, so that these still select names with ``=``.
-_CONDITION = re.compile(r"([^=,*?\[\]]+)=(.*)", re.DOTALL)
+_CONDITION = lazy_pattern(r"(?s:([^=,*?\[\]]+)=(.*))")
 #: A comma that is followed by another condition.
-_AND = re.compile(r",(?=[^=,*?\[\]]+=)")
+_AND = lazy_pattern(r",(?=[^=,*?\[\]]+=)")
 
 
 class Described(Protocol):
@@ -117,7 +117,7 @@ def fitting(names: Names, want: str) -> set[str]:
 
 def conditions(want: str) -> list[Condition]:
     """Return the conditions of ``key=value,key=value``; empty for other text."""
-    if want.startswith(REGEX) or not _CONDITION.match(want):
+    if want.startswith(REGEX) or "=" not in want or not _CONDITION.match(want):
         return []
     parts = [one.partition("=") for one in _AND.split(want)]
     return [Condition(key.strip(), value) for key, _, value in parts]

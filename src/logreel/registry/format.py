@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from logreel.dataclass import dataclass, field, fields
+from logreel.dataclass import NamedTuple, dataclass, default_values, field
 from logreel.errors import UsageError
 from logreel.io.arrays import I64
 from logreel.io.source import Buffer, Source
@@ -127,8 +127,8 @@ class Format:
 
     def __post_init__(self) -> None:
         # Whatever may be None is a function.
-        for name in (item.name for item in fields(self) if item.default is None):
-            if isinstance(place := getattr(self, name), str):
+        for name, value in default_values(Format).items():
+            if value is None and isinstance(place := getattr(self, name), str):
                 raise UsageError(f"Format.{name} is a function: lazy({place!r}), not the text {place!r}")
 
     def __repr__(self) -> str:

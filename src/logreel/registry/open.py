@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -47,6 +46,8 @@ def matches(name: str) -> list[str]:
     """Return the files that the pattern *name* matches, in natural order; nothing if it is no pattern."""
     if not is_pattern(name):
         return []
+    import glob
+
     from logreel.log.part_checks import natural_key
 
     return sorted((path for path in glob.glob(name) if os.path.isfile(path)), key=natural_key)
@@ -54,7 +55,7 @@ def matches(name: str) -> list[str]:
 
 def is_pattern(name: str) -> bool:
     """Return whether *name* is a pattern such as ``*.bag``, and not the name of a file."""
-    return glob.has_magic(name) and not os.path.lexists(name)
+    return not {*"*?["}.isdisjoint(name) and not os.path.lexists(name)
 
 
 def one_file(name: str) -> str:

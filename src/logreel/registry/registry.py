@@ -199,10 +199,9 @@ GROUP = "logreel.formats"
 
 def _builtin_formats() -> dict[str, Format | Lazy]:
     """Return where the built-in formats are: each folder below ``logreel.formats``, by name."""
-    from pkgutil import iter_modules
-
     package = importlib.import_module(GROUP)
-    names = [module.name for module in iter_modules(package.__path__) if module.ispkg]
+    folders = [entry for place in package.__path__ for entry in os.scandir(place) if entry.is_dir()]
+    names = sorted(folder.name for folder in folders if folder.name[0] not in "_.")
     return {name: Lazy(f"{GROUP}.{name}:FORMAT") for name in names}
 
 
@@ -348,9 +347,9 @@ def is_worth_an_index(source: Source) -> bool:
 
 def may_have_index(source: Source) -> bool:
     """Return whether an index of a log can be next to it or in the cache folder."""
-    if source.path is None:
+    if source.file is None:
         return False
-    return is_worth_an_index(source) or os.path.exists(f"{source.path}{INDEX_SUFFIX}")
+    return is_worth_an_index(source) or os.path.exists(f"{source.file}{INDEX_SUFFIX}")
 
 
 def open_source(what: Readable | Source, guard: bool = True, limits: Limits | None = None) -> Source:

@@ -294,7 +294,7 @@ class _BinaryReader(io.RawIOBase):
 def undo_text_mode(source: Source) -> Source:
     """Return the recording without the added bytes; a large one is stored in a temporary file."""
     binary = Source.open(cast(IO[bytes], _BinaryReader(source)))
-    binary.name, binary.path = source.name, source.path
+    binary.name, binary.file = source.name, source.file
     return binary
 
 

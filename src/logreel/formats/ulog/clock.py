@@ -6,12 +6,11 @@ import bisect
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.dataclass import dataclass, field
+from logreel.dataclass import NamedTuple, dataclass, field
 from logreel.errors import Problem
 from logreel.formats.ulog.definitions import Definitions, TimestampField
 from logreel.formats.ulog.records import DATA_HEAD

@@ -7,17 +7,16 @@ records; see ``RecordDetails``.
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logreel.dataclass import dataclass
+from logreel.dataclass import NamedTuple, dataclass, lazy_pattern
 from logreel.errors import DefinitionError, UsageError
-from logreel.formats.ulog.records import BASIC, RECORD, BadRecord, KeyValue
+from logreel.formats.ulog.records import BASIC, RECORD, BadRecord, KeyValue, is_name
 from logreel.layout.layout import Layout, shared
 from logreel.layout.nodes import (
     MAX_DEPTH,
@@ -38,11 +37,11 @@ if TYPE_CHECKING:
 #: Largest payload of a record; arrays that cannot fit are refused before anything is built.
 MAX_BYTES = 65535
 
-_FIELD = re.compile(r"([A-Za-z0-9_\-/]+)(?:\[(\d{1,9})\])? ([A-Za-z0-9_]+)\Z")
-_NAME = re.compile(r"[A-Za-z0-9_\-/]+\Z")
+_FIELD = lazy_pattern(r"([A-Za-z0-9_\-/]+)(?:\[(\d{1,9})\])? ([A-Za-z0-9_]+)\Z")
 _WIDTHS = {name: SCALARS[scalar][1] for name, scalar in BASIC.items()}
 #: Number of parsed texts that are cached, and the longest one in bytes.
 FORMATS, SHORT = 1024, 4096
+_SCALARS = {name: Scalar(scalar) for name, scalar in BASIC.items()}
 _STAMPS = ("uint64_t", "uint32_t", "uint16_t", "uint8_t")
 
 
@@ -79,7 +78,7 @@ def _parsed(payload: bytes) -> FormatText:
     parts = body.split(";")
     if parts and not parts[-1].strip("\0 "):
         parts.pop()
-    if not colon or not _NAME.match(name) or name in BASIC or not parts:
+    if not colon or not is_name(name) or name in BASIC or not parts:
         raise BadRecord(f"not a format: {text[:60]!r}")
     fields = []
     for part in parts:
@@ -222,7 +221,7 @@ class Definitions:
         return self._nodes[name]
 
     def _field(self, f: FieldText) -> Field:
-        node: Node = Scalar(BASIC[f.type]) if f.type in BASIC else self._struct(f.type)
+        node: Node = _SCALARS[f.type] if f.type in BASIC else self._struct(f.type)
         count = 1 if f.times is None else f.times
         if f.is_padding or count == 0:
             return Field("", Padding(self._item(f.type, "", ())[0] * count))
@@ -254,7 +253,6 @@ def layout_of(schema: Schema) -> Layout | None:
 
 
 MAX_SIZE = 65535
-_KEY = re.compile(r"[A-Za-z0-9_\-/]+\Z")
 _WHOLE = (("int32_t", "i"), ("uint32_t", "I"), ("int64_t", "q"), ("uint64_t", "Q"))
 
 
@@ -268,7 +266,7 @@ def pack_record(letter: str, *parts: Payload) -> bytes:
 
 def pack_key(text: str, name: str) -> bytes:
     """Return the key *text*, which ends in *name*, after its length. Raises UsageError for an invalid name."""
-    if not _KEY.match(name) or len(text) > 255:
+    if not is_name(name) or len(text) > 255:
         raise UsageError(f"{name!r:.60} is no name of a ULog: letters, digits, _ - and / only")
     return bytes((len(text),)) + text.encode()
 
@@ -306,8 +304,8 @@ OWN = "ulog"
 #: Information that is a version, packed into 32 bits: major, minor, patch, stage.
 RELEASES = ("ver_sw_release", "ver_vendor_sw_release")
 _STAGES = ((255, ""), (192, "-rc"), (128, "-beta"), (64, "-alpha"), (0, "-dev"))
-_RELEASE = re.compile(r"v(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?:(-dev|-alpha|-beta|-rc)(\d{1,2})?)?\Z")
-_TYPE = re.compile(r"([A-Za-z0-9_\-/]+)(\[\d*\])?\Z")
+_RELEASE = lazy_pattern(r"v(\d{1,3})\.(\d{1,3})\.(\d{1,3})(?:(-dev|-alpha|-beta|-rc)(\d{1,2})?)?\Z")
+_TYPE = lazy_pattern(r"([A-Za-z0-9_\-/]+)(\[\d*\])?\Z")
 
 
 def release(number: int) -> str:

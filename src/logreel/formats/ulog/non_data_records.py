@@ -10,11 +10,11 @@ import codecs
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from logreel.dataclass import dataclass
+from logreel.dataclass import NamedTuple, dataclass
 from logreel.errors import DefinitionError
 from logreel.formats.ulog import records
 from logreel.formats.ulog.clock import NS_PER_US, UTC_OFFSET, Found, LatestTimes, Topic

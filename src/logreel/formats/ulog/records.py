@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from logreel.dataclass import dataclass
+from logreel.dataclass import dataclass, lazy_pattern
 from logreel.io.source import Buffer, Source
 from logreel.kernels import framed
 from logreel.layout.nodes import SCALARS
@@ -157,8 +157,9 @@ def payload_at(source: Source, pos: int) -> bytes:
     return bytes(view[at : at + (view[pos] | view[pos + 1] << 8)])
 
 
-_NAME = re.compile(rb"[A-Za-z0-9_\-/]+\Z")
-_TYPED = re.compile(rb"([A-Za-z0-9_\-/]+)(?:\[(\d{1,9})\])? ([A-Za-z0-9_\-/ ]+)")
+_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/")
+_NAME_BYTES = frozenset("".join(_NAME).encode())
+_TYPED = lazy_pattern(rb"([A-Za-z0-9_\-/]+)(?:\[(\d{1,9})\])? ([A-Za-z0-9_\-/ ]+)")
 _NUMBERS = (b"int32_t", b"float")
 #: The types of parameters, of which a log has a thousand: too many for an array each.
 _PARAMETERS = {"int32_t": struct.Struct("<i"), "float": struct.Struct("<f")}
@@ -217,10 +218,15 @@ def parse_key(payload: bytes, has_head: bool) -> KeyValue:
     return KeyValue(m[1].decode(), count, m[3].decode(), payload[m.end() :], payload[0] if has_head else 0)
 
 
+def is_name(name: str | bytes) -> bool:
+    """Return whether *name* is one for a format, field or key: letters, digits, ``_``, ``-`` and ``/``."""
+    return bool(name) and (_NAME if isinstance(name, str) else _NAME_BYTES).issuperset(name)
+
+
 def parse_subscription(payload: bytes) -> tuple[int, int, str]:
     """Return instance, message id and format name of an ``A`` record. Raises BadRecord."""
     name = payload[3:]
-    if not _NAME.match(name):
+    if not is_name(name):
         raise BadRecord(f"not a message name: {name[:40]!r}")
     return payload[0], payload[1] | payload[2] << 8, name.decode()
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import bisect
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from logreel.dataclass import asdict, replace
+from logreel.dataclass import NamedTuple, asdict, replace
 from logreel.errors import CHANGED, DefinitionError, Finding, Problem, UnsupportedError
 from logreel.formats.ulog import clock, records
 from logreel.formats.ulog.clock import (
