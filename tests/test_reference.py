@@ -250,11 +250,8 @@ def keys(value: Any) -> Iterator[str]:
             yield from keys(item)
 
 
-@pytest.mark.parametrize("verb", ARGUMENTS)
-def test_the_command_line_page_has_every_key(
-    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def write_files() -> None:
+    """Write the files that ARGUMENTS name into the current folder."""
     Path("log.ulg").write_bytes(tiny()[:-1])
     Path("more.ulg").write_bytes(tiny() + tiny()[-30:])
     Path("log.ndjson").write_text('{"topic": "/a", "time_ns": 1, "data": {"x": 1}}')
@@ -267,6 +264,14 @@ def test_the_command_line_page_has_every_key(
     Path("drive.bag").write_bytes(drive(1.0))
     Path("rules.toml").write_text(RULES)
     Path("spec.toml").write_text(SPEC)
+
+
+@pytest.mark.parametrize("verb", ARGUMENTS)
+def test_the_command_line_page_has_every_key(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_files()
     assert main([*verb.split(), *ARGUMENTS[verb], "--json"]) in (0, 3, 4)
     found = json.loads(capsys.readouterr().out)
     text = section_of("cli.md", verb)

@@ -68,7 +68,7 @@ ABSENT = "-"
 @options.selection()
 @inputs.text_output
 @inputs.logs("segment", "decrypt", "definitions")
-@options.as_json
+@options.answer
 def check(
     logs: inputs.Logs,
     fail_on: Severity,
@@ -150,7 +150,7 @@ def _finding_text(finding: Finding) -> str:
 @options.selection("topics", "exclude", "start", "end", "where", "segment")
 @inputs.text_output
 @inputs.logs("decrypt", "definitions")
-@options.as_json
+@options.answer
 def health(
     logs: inputs.Logs,
     detectors: tuple[str, ...],
@@ -263,7 +263,7 @@ _both = click.argument("files", metavar="A B", nargs=-1, required=True, type=opt
 @click.option("--all", "in_full", is_flag=True, help="Print long lists and values in full.")
 @inputs.text_output
 @inputs.logs("segment", "decrypt", "definitions", files=_both)
-@options.as_json
+@options.answer_with_keys
 def diff(
     logs: inputs.Logs,
     selection: Selection,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -30,18 +31,41 @@ PLAIN = {"final": False, "initial": False, "timestamps": False, "delimiter": ","
 RARE = range(6, 9)
 
 
+def _print_answer_schema(context: click.Context, option: click.Parameter, name: str | None) -> None:
+    """Print the JSON Schema of the answers of a verb, in place of running the command."""
+    if name is None or context.resilient_parsing:
+        return
+    from logreel.cli.answer_schemas import SCHEMAS, schema_of
+    from logreel.errors import NotFoundError
+
+    described = schema_of(name)
+    if described is None:
+        raise NotFoundError("verb with --json", name, SCHEMAS)
+    click.echo(json.dumps(described, indent=2))
+    context.exit()
+
+
 @verb(
     examples={
         "logreel schema drive.bag /imu": "the definition of a channel, and its fields",
         "logreel schema flight.ulg 'battery*' --json": "the channels that a pattern matches, as JSON",
+        "logreel schema --of info": "the JSON Schema of what info --json prints",
     },
+)
+@click.option(
+    "--of",
+    metavar="VERB",
+    is_eager=True,
+    expose_value=False,
+    callback=_print_answer_schema,
+    help="Print the JSON Schema of what VERB --json prints, such as info or 'carla info'; needs no FILE.",
 )
 @options.selection("topics", "exclude")
 @inputs.text_output
 @inputs.logs_and_words(
     "FILE… [TOPIC…]", options.FILE_OR_TOPIC, "ros_axes", "segment", "decrypt", "definitions"
 )
-@options.as_json
+@options.answer
 def schema(logs: inputs.Logs, words: tuple[str, ...], selection: Selection, as_json: bool) -> int:
     """Show message definitions, and fields with types and units.
 
@@ -128,7 +152,7 @@ _notation = options.as_object(
 @options.utc
 @inputs.text_output
 @inputs.logs_and_words("FILE… [PATTERN…]", options.FILE_OR_PARAMETER, "segment", "decrypt", "definitions")
-@options.as_json
+@options.answer
 def params(
     logs: inputs.Logs,
     words: tuple[str, ...],
@@ -233,7 +257,7 @@ def _changes_text(changes: Sequence[Change], shift: int | None) -> str:
 @click.option("--name", metavar="NAME", help="Only this attachment; without -o its content goes to stdout.")
 @options.force
 @inputs.logs("segment", "decrypt", "definitions")
-@options.as_json
+@options.answer
 def attachments(logs: inputs.Logs, folder: str | None, name: str | None, force: bool, as_json: bool) -> int:
     """List or extract the files attached to logs; of several logs, each gets a folder in DIR."""
     from logreel.errors import NotFoundError
@@ -319,7 +343,7 @@ def _to_stdout(attachment: Attachment) -> None:
 @click.option("--fields", is_flag=True, help="Also show minimum, mean and maximum of every numeric field.")
 @inputs.text_output
 @inputs.logs("ros_axes", "segment", "decrypt", "definitions")
-@options.as_json
+@options.answer_with_keys
 def stats(logs: inputs.Logs, selection: Selection, fields: bool, as_json: bool) -> int:
     """Show rate, jitter, gaps and order of the messages of each channel.
 
@@ -394,7 +418,7 @@ def _show_stats(channels: list[ChannelStats]) -> None:
 @click.option("--chunks", is_flag=True, help="Also show each chunk: place, compression, messages, bytes.")
 @inputs.text_output
 @inputs.logs("decrypt")
-@options.as_json
+@options.answer
 def du(logs: inputs.Logs, selection: Selection, chunks: bool, as_json: bool) -> int:
     """Show what the bytes of a log are: payloads and records of each topic, definitions, indexes, damage.
 

@@ -11,9 +11,13 @@ import sys
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from logreel.log.log import Log
     from logreel.ops.rewrite.target import Rewritten
 
@@ -27,6 +31,44 @@ _UNSAFE = re.compile(
 NOTES = 5
 #: Number of array items or bytes that are printed of a value.
 ITEMS = 16
+#: Place in a click context of the AnswerShape.
+SHAPE = "logreel.shape"
+
+
+class AnswerShape(Protocol):
+    """How ``--brief``, ``--fields`` and ``--limit`` want answers; see ``logreel.cli.answers.ShapedAnswers``."""
+
+    brief: bool
+    fields: Sequence[str]
+    limit: int | None
+    most: int | None
+
+    def share(self, logs: int) -> None:
+        """Note that there are so many *logs*."""
+
+    def show(
+        self, value: Mapping[str, Any], line: bool = False, left: Mapping[str, int] | None = None
+    ) -> None:
+        """Print an object; *left*: entries that are missing in it already, by the place of their list."""
+
+    def stream(
+        self,
+        head: Mapping[str, Any],
+        key: str,
+        entries: Iterable[Mapping[str, Any]],
+        tail: Callable[[], Mapping[str, Any]],
+        count: int,
+    ) -> None:
+        """Print an object of which the list *key* is made while it is printed; *count*: its entries in all."""
+
+    def show_lines(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Print objects, one per line."""
+
+
+def shape() -> AnswerShape | None:
+    """Return how answers of the running command are shaped; None: they are complete."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.meta.get(SHAPE)
 
 
 def _escaped(match: re.Match[str]) -> str:
@@ -76,11 +118,31 @@ class SafeLines(io.RawIOBase):
         return len(data)
 
 
-def echo_json(value: Any, line: bool = False) -> None:
-    """Print *value* as one JSON object in ASCII.
+def echo_json(value: Mapping[str, Any], line: bool = False, left: Mapping[str, int] | None = None) -> None:
+    """Print *value* as one JSON object in ASCII, in the shape that the options of the command ask for.
 
     line  True: on one line, even on a terminal
+    left  entries that ``AnswerShape.most`` kept out of *value*, by the place of their list
     """
+    shaped = shape()
+    if shaped is None:
+        write_json(value, line)
+    else:
+        shaped.show(value, line, left)
+
+
+def echo_json_lines(rows: Iterable[Mapping[str, Any]]) -> None:
+    """Print each of *rows* as one line of JSON, in the shape that the options of the command ask for."""
+    shaped = shape()
+    if shaped is not None:
+        shaped.show_lines(rows)
+        return
+    for row in rows:
+        write_json(row, True)
+
+
+def write_json(value: Any, line: bool = False) -> None:
+    """Print *value* as JSON in ASCII; *line*: on one line, even on a terminal."""
     indent = 2 if sys.stdout.isatty() and not line else None
     sys.stdout.write(json.dumps(value, allow_nan=False, indent=indent) + "\n")
 
@@ -159,6 +221,17 @@ def table(
 
     right  indices of the right-aligned columns
     """
+    lines = table_lines(head, rows, right, indent)
+    if any(head):
+        sys.stdout.write(emphasis(lines.pop(0)) + "\n")
+    for line in lines:
+        sys.stdout.write(line + "\n")
+
+
+def table_lines(
+    head: Sequence[str], rows: Collection[Sequence[str]], right: Collection[int] = (), indent: int = 0
+) -> list[str]:
+    """Return the lines of ``table``, without that of the heads if all are empty."""
     texts = [[safe(cell) for cell in row] for row in rows]
     head = [safe(cell) for cell in head]
     widths = [max(_width(row[i]) for row in [head, *texts]) for i in range(len(head))]
@@ -168,10 +241,12 @@ def table(
         cells = [p + c if i in right else c + p for i, (c, p) in enumerate(zip(row, pads, strict=True))]
         return (" " * indent + "  ".join(cells)).rstrip()
 
-    if any(head):
-        sys.stdout.write(emphasis(line(head)) + "\n")
-    for row in texts:
-        sys.stdout.write(line(row) + "\n")
+    return [line(row) for row in ([head, *texts] if any(head) else texts)]
+
+
+def mark(level: int | None) -> str:
+    """Return the mark of a fact with a syslog level: an error, a warning, or nothing."""
+    return "" if level is None else "!" if level >= 4 else "!!"
 
 
 def emphasis(text: str) -> str:

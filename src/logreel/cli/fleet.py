@@ -162,7 +162,7 @@ def _show_ingested(done: Ingested, out: str) -> None:
     },
 )
 @_dataset
-@options.as_json
+@options.answer
 def status(dataset: str, as_json: bool) -> int:
     """Show how many logs, rows and files a dataset has, and what an interrupted run left."""
     from logreel.fleet import status as look
@@ -253,7 +253,7 @@ def remove(dataset: str, logs: tuple[str, ...], as_json: bool) -> int:
     },
 )
 @_dataset
-@options.as_json
+@options.answer
 def report(dataset: str, as_json: bool) -> int:
     """Show damaged logs, missing topics, implausible clocks, hours by vehicle and firmware, and copies."""
     from logreel.fleet import report as look
@@ -313,7 +313,7 @@ def _failed(result: FleetReport) -> list[str]:
     },
 )
 @_dataset
-@options.as_json
+@options.answer
 def verify(dataset: str, as_json: bool) -> int:
     """Read every file of a dataset and compare digest, size and rows with the catalogue.
 

@@ -29,7 +29,7 @@ ADD, LIST, FIND = "add", "list", "find"
     },
 )
 @inputs.text_output
-@options.as_json
+@options.answer
 def formats(as_json: bool) -> int:
     """List the formats that can be read and the outputs that can be written."""
     from logreel.outputs.registry import OUTPUTS, Shape
@@ -63,7 +63,7 @@ def formats(as_json: bool) -> int:
 @click.argument("values", metavar="[PATH…|PATTERN…|NAME…|MD5…]", nargs=-1, type=options.FILE)
 @options.decrypt
 @inputs.text_output
-@options.as_json
+@options.answer
 def definitions(what: str, values: tuple[str, ...], decrypt: bool, as_json: bool) -> int:
     """Show the known message definitions, by which logs without definitions are read, and add to them.
 
@@ -192,7 +192,7 @@ def _command(format_name: str, command: Command) -> click.Command:
         values |= _values(positional, words)
         return _run_command(format_name, command, logs, as_json, values, sink, settings)
 
-    decorated: Callable[..., Any] = options.as_json(inputs.text_output(run))
+    decorated: Callable[..., Any] = options.answer(inputs.text_output(run))
     for add in reversed(_SINK_OPTIONS if command.plays else ()):
         decorated = add(decorated)
     for option in reversed([option for option in command.options if option.flags]):
@@ -291,8 +291,8 @@ def _run_command(
         if isinstance(result, Playback):
             if sink is not None:
                 return draw.finish(log, _play(result, sink, settings))
-            for step in result.rows() if as_json else ():
-                draw.echo_json(to_json_values(step), line=True)
+            if as_json:
+                draw.echo_json_lines(to_json_values(step) for step in result.rows())
         elif as_json:
             rows = {result.key: result.rows()} if result.key else {}
             draw.echo_answer(log, logs.several, **to_json_values({**result.about, **rows}))

@@ -469,7 +469,7 @@ def print_each(
         nonlocal printed
         printed += 1
         if as_json:
-            draw.echo_json(result.as_dict(), line=True)
+            draw.echo_json(result.as_dict(), line=True, left=getattr(result, "left", None))
             return
         if gap and printed > 1:
             draw.echo()
@@ -594,8 +594,11 @@ def open_each(
     Errors of *look* are reported on stderr; those of *use* and of outputs, such as a full disk, are no fault of one log
     and end all. Logs that look like parts of one recording are named on stderr at the end.
     """
+    from logreel.cli.draw import shape
     from logreel.errors import LogError, UsageError
 
+    if (shaped := shape()) is not None:
+        shaped.share(len(logs.each))
     results: list[Opened] = []
     code = 0
     said: set[str] = set()

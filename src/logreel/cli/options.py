@@ -367,7 +367,103 @@ follow = click.option(
     help="Wait for more while the file grows, also if it is renamed, replaced or split; FILE.active is found by FILE.",
 )
 force = click.option("--force", is_flag=True, help="Replace existing output.")
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object; times are in ns.")
+
+
+def _shape_part(context: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Keep what one of the options says about the shape of answers, for ``_shaped``."""
+    if value is not None and value is not False:
+        context.meta.setdefault(_PARTS, {})[option.name] = value
+    return value
+
+
+def _shaped(context: click.Context, option: click.Parameter, is_json: bool) -> bool:
+    """Return whether the verb makes the object of --json; answers get the shape that the options ask for.
+
+    A brief answer for people is made of the same object.
+    """
+    parts = context.meta.get(_PARTS)
+    if parts is None or context.resilient_parsing:
+        return is_json
+    from logreel.cli.answers import ShapedAnswers
+    from logreel.cli.draw import SHAPE
+    from logreel.errors import UsageError
+
+    fields, brief = parts.get("members"), "brief" in parts
+    if not (is_json or fields or brief):
+        hint = (
+            "; -n limits what is printed"
+            if any("-n" in param.opts for param in context.command.params)
+            else ""
+        )
+        raise UsageError(f"--limit shortens the lists of --json: add it{hint}")
+    names = [] if fields is None else [name.strip() for name in fields.split(",")]
+    if fields is not None and not all(names):
+        raise UsageError(f"--fields {fields!r}: write names with commas, such as path,channels.topic")
+    as_json = is_json or not brief
+    words = context.find_root().obj or ()
+    context.meta[SHAPE] = ShapedAnswers(context, words, names, parts.get("limit"), brief, as_json)
+    return True
+
+
+#: Place in a click context of what the options say about the shape of answers.
+_PARTS = "logreel.shape-parts"
+_json = click.option(
+    "--json", "as_json", is_flag=True, callback=_shaped, help="Print one JSON object; times are in ns."
+)
+_brief = click.option(
+    "--brief",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_shape_part,
+    help="At most 2 kB: the most important, what was left out, and how to ask for it; with --json one object a log.",
+)
+_limit = click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    metavar="N",
+    is_eager=True,
+    expose_value=False,
+    callback=_shape_part,
+    help="With --json: at most N entries of each list; left_out counts the others.",
+)
+
+
+def _members(*spellings: str) -> Declare:
+    return click.option(
+        *spellings,
+        "members",
+        metavar="NAMES",
+        is_eager=True,
+        expose_value=False,
+        callback=_shape_part,
+        help="Print only these members of the object of --json: path,channels.topic; 'schema --of' lists all.",
+    )
+
+
+def json_and_fields(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --json, which the verb gets as ``as_json``, and --fields; --limit is an option of its own."""
+    return _json(_members("--fields", "--keys")(verb))  # type: ignore[no-any-return]
+
+
+def as_json(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --json to a verb that writes, which gets it as ``as_json``, with --fields and --limit for its object."""
+    return json_and_fields(_limit(verb))
+
+
+def answer(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --json, --fields and --limit, as ``as_json`` does, and --brief to a verb that reads.
+
+    ``as_json`` is also True for a brief answer: ``draw.echo_json`` prints it as text if that is asked for.
+    """
+    return _brief(as_json(verb))
+
+
+def answer_with_keys(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Do the same as ``answer`` for a verb whose --fields are those of messages: members are chosen by --keys."""
+    return _brief(_json(_members("--keys")(_limit(verb))))  # type: ignore[no-any-return]
+
+
 out = click.option(
     "-o",
     "--output",
@@ -451,7 +547,7 @@ def as_object(name: str, make: Callable[..., Any], *declare: Declare) -> Declare
     command = click.Command("")
     for option in declare:
         option(command)
-    names = [param.name for param in command.params if param.name is not None]
+    names = [param.name for param in command.params if param.name is not None and param.expose_value]
 
     def add(verb: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(verb)

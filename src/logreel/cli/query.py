@@ -76,10 +76,16 @@ class QueryResult:
 
         if self._as_json:
             columns = [{"name": field.name, "type": str(field.type)} for field in schema]
-            rows = [row for batch in batches for row in plain_rows(batch)]
+            shape, count = draw.shape(), 0
+            rows: list[dict[str, Any]] = []
+            most = None if shape is None else shape.most
+            for batch in batches:
+                count += batch.num_rows
+                rows += plain_rows(batch if most is None else batch.slice(0, max(most - len(rows), 0)))
             problems = [problem.as_dict() for log in logs for problem in log.problems]
             draw.echo_json(
-                {**about, "columns": columns, "rows": rows, **({"problems": problems} if logs else {})}
+                {**about, "columns": columns, "rows": rows, **({"problems": problems} if logs else {})},
+                left={"rows": count - len(rows)},
             )
             return
         if self.form == "table":
@@ -112,7 +118,7 @@ result_options = options.as_object(
     ),
     options.safe_csv,
     options.force,
-    options.as_json,
+    options.answer,
 )
 
 
@@ -267,7 +273,7 @@ _asked = options.as_object(
         type=click.Choice(TREE_FORMS),
         help="Form of the output; by default that of the suffix of OUT (.urdf, .json, .dot), else text.",
     ),
-    options.as_json,
+    options.answer,
 )
 
 

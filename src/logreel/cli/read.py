@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import json
 import os
@@ -34,6 +35,8 @@ ENTRIES, LENGTH, NAMES = 12, 100, 5
 PAUSE = 1.0
 #: Least and greatest width of the text of a summary, and the indentation of sections.
 NARROW, WIDE, INDENT = 40, 120, "  "
+#: Bytes of messages that are surely more than a brief answer shows.
+ENOUGH = 10_000
 #: Forms of messages that cat prints.
 STYLES = ("text", "ndjson", "csv")
 
@@ -49,7 +52,7 @@ STYLES = ("text", "ndjson", "csv")
 @options.follow
 @inputs.text_output
 @inputs.logs("decrypt", "definitions")
-@options.as_json
+@options.answer
 def info(logs: inputs.Logs, selection: Selection, long: bool, follow: bool, as_json: bool) -> int:
     """Show format, times, channels, metadata and problems of logs.
 
@@ -63,6 +66,7 @@ def info(logs: inputs.Logs, selection: Selection, long: bool, follow: bool, as_j
     if follow:
         if selection.has_interval or selection.where:
             raise UsageError("-f takes no -S, -E and --where")
+        _refuse_brief()
         return _follow_info(logs, selection, as_json)
     brief = not (long or logs.as_one) and (logs.several or any(os.path.isdir(name) for name in logs.names))
 
@@ -78,6 +82,15 @@ def info(logs: inputs.Logs, selection: Selection, long: bool, follow: bool, as_j
         return code
     _, code = inputs.print_each(logs, answer, show_info, as_json, gap=True)
     return code
+
+
+def _refuse_brief() -> None:
+    """Raise UsageError for --brief where there is no end."""
+    from logreel.errors import UsageError
+
+    shape = draw.shape()
+    if shape is not None and shape.brief:
+        raise UsageError("-f goes on for as long as the log grows: leave out --brief")
 
 
 def _matching(logs: inputs.Logs, answer: Callable[[inputs.Names], Info], long: bool, as_json: bool) -> int:
@@ -298,7 +311,7 @@ def _show_metadata(metadata: Mapping[str, Any]) -> None:
 @options.selection("topics", "exclude", "start", "end", "where", "segment")
 @inputs.text_output
 @inputs.logs("decrypt", "definitions")
-@options.as_json
+@options.answer
 def summary(logs: inputs.Logs, selection: Selection, as_json: bool) -> int:
     """Show what happened in a recording: vehicle, flight, modes, battery, position, faults, errors.
 
@@ -307,11 +320,22 @@ def summary(logs: inputs.Logs, selection: Selection, as_json: bool) -> int:
     """
     from logreel.ops.inspect.summary import summary as look
 
+    shape = draw.shape()
+    if shape is not None and shape.brief and not shape.fields:
+        from logreel.cli.orientation import Orientation
+
+        answers = inputs.answer_each(logs, functools.partial(Orientation, selection), _no_text, as_json)
+        return answers[1] or answers[2]
+
     def answer(log: Log) -> Summary:
         return look(log, **options.members_of(selection))
 
     _, code, lost = inputs.answer_each(logs, answer, show_summary, as_json)
     return code or lost
+
+
+def _no_text(result: object) -> None:
+    """Print nothing: a brief answer is made of its object."""
 
 
 def show_summary(summary: Summary) -> None:
@@ -327,8 +351,7 @@ def show_summary(summary: Summary) -> None:
 
 
 def _show_fact(label: str, text: str, level: int | None, column: int, width: int) -> None:
-    mark = "" if level is None else "!" if level >= 4 else "!!"
-    head = f"{mark:<2}{draw.safe(label).ljust(column)}  "
+    head = f"{draw.mark(level):<2}{draw.safe(label).ljust(column)}  "
     if len(head) > column + 4:
         draw.echo(head.rstrip())
         head = " " * (column + 4)
@@ -357,7 +380,7 @@ def _show_fact(label: str, text: str, level: int | None, column: int, width: int
 @options.follow
 @inputs.text_output
 @inputs.logs("ros_axes", "segment", "decrypt", "definitions")
-@options.as_json
+@options.answer
 def cat(
     logs: inputs.Logs,
     selection: Selection,
@@ -388,6 +411,7 @@ def cat(
     if follow:
         if style == "csv" and not as_json:
             raise UsageError("-f prints messages as text or ndjson: leave out --format csv")
+        _refuse_brief()
         return _follow_messages(logs, selection, "ndjson" if as_json else style, utc)
     messages = _Messages(logs, selection, "json" if as_json else style, utc, interpolate, safe_csv)
     if logs.several and messages.style == "csv":
@@ -435,7 +459,11 @@ def _follow_messages(logs: inputs.Logs, selection: Selection, style: str, utc: b
 
     with following.ending() as event, following.opened(logs, event) as log:
         name = log.name
-        for text in itertools.islice(lines(log, event), selection.count):
+        texts = itertools.islice(lines(log, event), selection.count)
+        shape = draw.shape()
+        if shape is not None:
+            shape.show_lines(map(json.loads, texts))
+        for text in texts if shape is None else ():
             sys.stdout.write(text + "\n")
         # Names that no channel had so far will not come any more, nor messages of an interval.
         choose.check(log)
@@ -501,6 +529,10 @@ class _Messages:
         from logreel.outputs.tables.ndjson import decoded, line
 
         write, style = sys.stdout.write, self.style
+        shape = draw.shape()
+        if shape is not None:
+            self._print_shaped(shape, log, channels, fields, span, shift, skipped)
+            return
         if style == "json":
             write(f'{{"path": {json.dumps(log.name)}, "messages": [')
         between = ""
@@ -517,6 +549,43 @@ class _Messages:
         if style == "json":
             problems = json.dumps([problem.as_dict() for problem in log.problems])
             write(f'], "skipped": {json.dumps(skipped)}, "problems": {problems}}}\n')
+
+    def _print_shaped(
+        self,
+        shape: draw.AnswerShape,
+        log: Log,
+        channels: list[Channel],
+        fields: FieldsByTopic,
+        span: tuple[int | None, int | None],
+        shift: int | None,
+        skipped: list[str],
+    ) -> None:
+        """Print the object of --json in the shape that is asked for; no more messages are decoded than it needs."""
+        from logreel.outputs.tables.ndjson import decoded, line
+
+        most = min((n for n in (shape.most, self._selection.count) if n is not None), default=None)
+        rows = itertools.islice(decoded(log, channels, *span, skipped, fields), most)
+        messages = (json.loads(line(message, data, shift)) for message, data in rows)
+
+        def tail() -> dict[str, Any]:
+            return {"skipped": skipped, "problems": [problem.as_dict() for problem in log.problems]}
+
+        count = 0
+        if most is not None:
+            spans = (log.index.rows_between(ch.number, *span) for ch in channels)
+            count = sum(rows.stop - rows.start if isinstance(rows, slice) else len(rows) for rows in spans)
+            count = min(count, count if self._selection.count is None else self._selection.count)
+        if shape.brief:
+            shown, size = [], 0
+            for message in messages:
+                shown.append(message)
+                size += len(json.dumps(message))
+                if size > ENOUGH:
+                    break
+            left = {"messages": count - len(shown)}
+            draw.echo_json({"path": log.name, "messages": shown, **tail()}, self._several, left)
+        else:
+            shape.stream({"path": log.name}, "messages", messages, tail, count)
 
 
 class _LogTables:
@@ -573,7 +642,7 @@ class _LogTables:
 @options.follow
 @inputs.text_output
 @inputs.logs("segment", "decrypt", "definitions")
-@options.as_json
+@options.answer
 def text(
     logs: inputs.Logs,
     level: str | None,
@@ -601,6 +670,7 @@ def text(
     if not as_json and not is_limited:
         follow = follow or following.comes_slowly(logs.names, selection.start, selection.end)
     if follow:
+        _refuse_brief()
         return _follow_lines(logs, least, selection, repeated, count, utc, as_json)
 
     def answer(log: Log) -> int:
@@ -644,10 +714,10 @@ def _follow_lines(
     with following.ending() as event, following.opened(logs, event) as log:
         name = log.name
         lines = follow_text(log, level, *bounds, repeated=repeated, poll=following.POLL, stop=event)
-        for line in itertools.islice(lines, count):
-            if as_json:
-                draw.echo_json(as_dict(line), line=True)
-            else:
-                draw.echo(_line_text(line, shift_of(log, utc)))
+        first = itertools.islice(lines, count)
+        if as_json:
+            draw.echo_json_lines(map(as_dict, first))
+        for line in () if as_json else first:
+            draw.echo(_line_text(line, shift_of(log, utc)))
         following.check_interval(log, name, bounds)
         return following.finish(log, event)

@@ -148,7 +148,7 @@ def _recording(
     "force",
 )
 @options.definitions
-@options.as_json
+@options.json_and_fields
 def record(
     target: str | None,
     sources: tuple[str, ...],
