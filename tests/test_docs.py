@@ -127,13 +127,47 @@ def run_page(page: str, text: str) -> None:
                 run_command(page, line, command, expected)
 
 
-PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.exists()]
+SKILL = ROOT / "skills/logreel/SKILL.md"
+PAGES = [
+    path for path in (ROOT / "README.md", SKILL, *sorted((ROOT / "docs").rglob("*.md"))) if path.exists()
+]
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_page(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
+
+
+def test_the_index_for_language_models_names_every_page_once() -> None:
+    text = (ROOT / "docs/llms.txt").read_text(encoding="utf-8")
+    # A title, a summary, sections of links with a text each: https://llmstxt.org
+    assert re.match(r"# logreel\n\n> \S", text)
+    lines = [line for line in text.partition("\n## ")[2].splitlines()[1:] if line and line[:3] != "## "]
+    links = [re.fullmatch(r"- \[[^\]]+\]\(([^)]+)\): \S.*", line) for line in lines]
+    assert all(links), lines
+    named = [(ROOT / "docs" / link[1]).resolve() for link in links if link]
+    pages = [path for path in PAGES if path.parent.name != "decisions" or path.name == "README.md"]
+    assert sorted(named) == sorted(set(pages) - {ROOT / "README.md"})
+
+
+def test_the_skill_begins_with_what_programs_read_of_it() -> None:
+    head = SKILL.read_text(encoding="utf-8").split("---\n")[1]
+    members = dict(line.split(": ", 1) for line in head.splitlines())
+    assert set(members) == {"name", "description"}
+    assert members["name"] == SKILL.parent.name
+    assert re.fullmatch("[a-z0-9-]{1,64}", members["name"])
+    assert 100 < len(members["description"]) <= 1024
+
+
+def test_the_schemas_of_answers_are_current() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools/describe_answers.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 #: Packages that only extras install.

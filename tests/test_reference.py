@@ -298,7 +298,9 @@ def anchors(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "page", [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))], ids=lambda path: path.name
+    "page",
+    [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("skills/**/*.md")), *sorted(DOCS.rglob("*.md"))],
+    ids=lambda path: path.name,
 )
 def test_links_lead_somewhere(page: Path) -> None:
     for link in LINK.findall(FENCED.sub("", page.read_text(encoding="utf-8"))):
