@@ -18,7 +18,7 @@ from logreel.cli import main
 from logreel.cli.answer_schemas import SCHEMAS, schema_of
 from logreel.cli.answers import BRIEF, ShapedAnswers
 from support.builders.sample_logs import damaged, hostile, short_flight, tiny
-from support.harness.cli_runner import Run
+from support.harness.cli_runner import Run, Spawn
 from support.harness.json_schema import faults
 from support.samples.bddf.builder import walk as bddf_walk
 from support.samples.carla.builder import eventful
@@ -369,3 +369,13 @@ def test_schemas_are_those_of_all_verbs_with_json(run: Run) -> None:
     wrong = run("schema", "--of", "inof")
     assert wrong.code == 2
     assert "nearest: info" in wrong.err
+
+
+def test_usual_answers_load_none_of_what_shapes_them(tmp_path: Path, spawn: Spawn) -> None:
+    (tmp_path / "tiny.ulg").write_bytes(tiny())
+    code = (
+        "import sys; from logreel.cli import main; main(['info', 'tiny.ulg', '--json']);"
+        "print(sorted({'answers', 'answer_schemas', 'orientation'} & {m.split('.')[-1] for m in sys.modules}))"
+    )
+    done = spawn("-c", code, cwd=tmp_path)
+    assert done.stdout.decode().splitlines()[-1] == "[]"

@@ -48,7 +48,7 @@ def test_a_file_in_place_of_the_verb_is_answered_with_where_it_belongs(run: Run)
     ("line", "right"),
     [
         ("cat a.ulg --topics x", "--topic"), ("cat a.ulg --formt csv", "--format"), ("slice a.ulg --out x", "--output"),
-        ("cat a.ulg --limit 3", "--count"), ("text a.ulg --begin 3", "--start"), ("cat a.ulg --until 3", "--end"),
+        ("cat a.ulg --max 3", "--count"), ("text a.ulg --begin 3", "--start"), ("cat a.ulg --until 3", "--end"),
         ("convert a.ulg x.csv/ --overwrite", "--force"), ("convert a.ulg x.csv/ -f", "--force"),
         ("info a.ulg --jsn", "--json"), ("stats a.ulg --field", "--fields"), ("carla info a.ulg --al", "--all"),
         ("slice a.ulg -o x.ulg --channel x", "--topic"), ("merge a.ulg --excluding x", "--exclude"),
@@ -63,7 +63,7 @@ def test_an_option_that_does_not_exist_is_answered_with_the_one_meant(
     assert done.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("line", ["cat a.ulg -q", "cat a.ulg --xyzzy", "params a.ulg --limit 3"])
+@pytest.mark.parametrize("line", ["cat a.ulg -q", "cat a.ulg --xyzzy", "params a.ulg --max 3"])
 def test_an_option_like_none_is_answered_without_a_guess(run: Run, line: str) -> None:
     done = run(*line.split())
     assert (done.code, "did you mean" in done.err) == (2, False)
