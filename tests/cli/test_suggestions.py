@@ -63,7 +63,7 @@ def test_an_option_that_does_not_exist_is_answered_with_the_one_meant(
     assert done.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("line", ["cat a.ulg -q", "cat a.ulg --xyzzy", "params a.ulg --max 3"])
+@pytest.mark.parametrize("line", ["cat a.ulg -q", "cat a.ulg --xyzzy", "params a.ulg --number 3"])
 def test_an_option_like_none_is_answered_without_a_guess(run: Run, line: str) -> None:
     done = run(*line.split())
     assert (done.code, "did you mean" in done.err) == (2, False)

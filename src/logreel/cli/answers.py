@@ -8,7 +8,6 @@ what is left out is counted by its place in the object, and a command line says 
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,8 +23,6 @@ BRIEF = 2000
 MOST, LONGEST, DEPTH = 200, 600, 8
 #: Places that ``left_out`` names, and characters of a name there; others are counted together.
 PLACES, NAME = 8, 48
-#: Bytes of a command line; with longer ones, FILE stands for what was given.
-LINE = 240
 #: Bytes that a brief answer may be shorter than it could be.
 STEP = 24
 #: Bytes for each of several logs from which they get several lines, and below which they are only counted; bytes of the
@@ -329,20 +326,9 @@ class ShapedAnswers:
 
     def _command(self, more: Sequence[str]) -> str:
         """Return the command line with other options for the answer."""
-        return command_line(
+        return draw.command_line(
             self.verb, [word for word in self._words if word not in ("--brief", "--json")], more
         )
-
-
-def command_line(verb: str, words: Sequence[str], more: Sequence[str] = ()) -> str:
-    """Return a command line for a shell; a very long one with FILE in place of its arguments.
-
-    words  the words after the name of the program, with those of *verb*
-    """
-    text = " ".join(["logreel", *map(shlex.quote, words), *more])
-    if _size(text) > LINE or not text.isprintable():
-        text = " ".join(["logreel", verb, "FILE", *more])
-    return text
 
 
 class Missing:

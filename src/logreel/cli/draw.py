@@ -29,6 +29,8 @@ _UNSAFE = re.compile(
 
 #: Number of notes that are printed; more are counted.
 NOTES = 5
+#: Bytes of a command line; with longer ones, FILE stands for what was given.
+LINE = 240
 #: Number of array items or bytes that are printed of a value.
 ITEMS = 16
 #: Place in a click context of the AnswerShape.
@@ -151,6 +153,19 @@ def echo_answer(log: Log, several: bool = False, **content: Any) -> None:
     """Print the object of ``--json`` for *log*: path, *content*, problems; on one line if it is one of *several*."""
     problems = [problem.as_dict() for problem in log.problems]
     echo_json({"path": log.name, **content, "problems": problems}, line=several)
+
+
+def command_line(verb: str, words: Sequence[str], more: Sequence[str] = ()) -> str:
+    """Return a command line for a shell; a very long one with FILE in place of its arguments.
+
+    words  the words after the name of the program, with those of *verb*
+    """
+    import shlex
+
+    text = " ".join(["logreel", *map(shlex.quote, words), *more])
+    if len(json.dumps(text)) > LINE or not text.isprintable():
+        text = " ".join(["logreel", verb, "FILE", *more])
+    return text
 
 
 def size_text(size: int) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from logreel.cli import draw, options
+from logreel.cli import draw
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log
-    from logreel.ops.selection import Selection
 
 #: Topics that a brief summary names, and facts that it takes from a section.
 TOPICS, PER_SECTION = 20, 4
@@ -22,14 +22,14 @@ LENGTH = 100
 class Orientation:
     """What must be known first of a log: what it is, when, of which vehicle, what happened, damage, topics, next steps.
 
-    The part of the log that *selection* chooses is described.
+    selection  the part of the log that is described: keyword arguments of ``summary``
     """
 
-    def __init__(self, selection: Selection, log: Log) -> None:
+    def __init__(self, selection: Mapping[str, Any], log: Log) -> None:
         from logreel.ops.inspect.info import facts
         from logreel.ops.inspect.summary import summary as look
 
-        self._summary = look(log, **options.members_of(selection))
+        self._summary = look(log, **selection)
         #: Label and text of what recorded it; start, duration and format have members of their own.
         self._vehicle = [fact for fact in facts(log) if fact[0] not in ("Start", "Duration", "Format")]
         self._log = log
@@ -115,8 +115,6 @@ class Orientation:
 
     def _questions(self) -> list[str]:
         """Return command lines for what may be asked next."""
-        from logreel.cli.answers import command_line
-
         log = self._log
         first = [ch.topic for ch in self._topics[:1] if ch.topic.isprintable() and len(ch.topic) < LENGTH]
         severe = any(line.level is not None and line.level <= 4 for line in log.text)
@@ -129,4 +127,4 @@ class Orientation:
             ("info", [], True),
         ]
         apt = [question for question in questions if question[2]][:QUESTIONS]
-        return [command_line(verb, [verb, log.name, *words], ["--brief"]) for verb, words, _ in apt]
+        return [draw.command_line(verb, [verb, log.name, *words], ["--brief"]) for verb, words, _ in apt]

@@ -324,7 +324,9 @@ def summary(logs: inputs.Logs, selection: Selection, as_json: bool) -> int:
     if shape is not None and shape.brief and not shape.fields:
         from logreel.cli.orientation import Orientation
 
-        answers = inputs.answer_each(logs, functools.partial(Orientation, selection), _no_text, as_json)
+        answers = inputs.answer_each(
+            logs, functools.partial(Orientation, options.members_of(selection)), _no_text, as_json
+        )
         return answers[1] or answers[2]
 
     def answer(log: Log) -> Summary:
