@@ -20,8 +20,16 @@ from logreel.log.source_files import inputs_of, refusal
 from logreel.log.times import Time, duration_text, seconds_text, shift_of, utc_shift, utc_text
 from logreel.meaning.curves import Curve, curves
 from logreel.outputs.files import new_file
+from logreel.outputs.page.chart_svg import (
+    SvgAxis,
+    SvgCurve,
+    chart_svg,
+    figure,
+    legend,
+    pixels_for,
+    value_span,
+)
 from logreel.outputs.page.html import packed, page, printable
-from logreel.outputs.page.still import StillAxis, StillCurve, figure, legend, pixels_for, still, value_span
 from logreel.registry.open import as_open_log
 
 
@@ -447,10 +455,10 @@ def _figure_html(plot: Panels, panel: Panel, pixels: int, zero: int) -> str:
     lines = []
     for curve in panel.curves:
         drawn = curve.reduced(pixels).broken()
-        lines.append(StillCurve((drawn.times - zero) / 1e9, drawn.values, _gaps(curve, zero), curve.stepped))
+        lines.append(SvgCurve((drawn.times - zero) / 1e9, drawn.values, _gaps(curve, zero), curve.stepped))
     if not any(len(line.x) for line in lines):
         return figure(panel.title, 2, "", '<div class="empty">no messages</div>')
-    across = StillAxis(
+    across = SvgAxis(
         (first - zero) / 1e9,
         (max(last, first + 1) - zero) / 1e9,
         lambda seconds: _moment_text(plot, seconds),
@@ -459,7 +467,7 @@ def _figure_html(plot: Panels, panel: Panel, pixels: int, zero: int) -> str:
         f"{name} [{curve.unit}]" if curve.unit and "[" not in panel.title else name
         for name, curve in zip(panel.names, panel.curves, strict=True)
     ]
-    return figure(panel.title, 2, "", still(lines, across, value_span(lines)) + legend(names))
+    return figure(panel.title, 2, "", chart_svg(lines, across, value_span(lines)) + legend(names))
 
 
 def _moment_text(plot: Panels, seconds: float) -> str:

@@ -34,17 +34,17 @@ from logreel.ops.inspect.params import differs
 from logreel.ops.inspect.summary import Summary, summary
 from logreel.ops.inspect.text import level_name, lines_between
 from logreel.outputs.files import new_file
-from logreel.outputs.page.html import LONGEST, cell_text, packed, page, printable, table
-from logreel.outputs.page.still import (
-    StillAxis,
-    StillCurve,
+from logreel.outputs.page.chart_svg import (
+    SvgAxis,
+    SvgCurve,
     band_classes,
+    chart_svg,
     figure,
     legend,
     pixels_for,
-    still,
     value_span,
 )
+from logreel.outputs.page.html import LONGEST, cell_text, packed, page, printable, table
 from logreel.outputs.page.track import Drawing, DrawnTracks, find_tracks, svg
 from logreel.registry.open import as_open_log
 
@@ -172,9 +172,9 @@ class PageClock:
         return (time - self.zero) / 1e9
 
     @property
-    def axis(self) -> StillAxis:
+    def axis(self) -> SvgAxis:
         """The axis of time of drawings."""
-        return StillAxis(self.seconds(self.first), self.seconds(self.last), self._text)
+        return SvgAxis(self.seconds(self.first), self.seconds(self.last), self._text)
 
     def _text(self, seconds: float) -> str:
         if not self.utc:
@@ -202,7 +202,7 @@ def panels_of(
     end: int | None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Return a panel for each chart that has values: what the script draws, and as ``still`` the same as SVG.
+    """Return a panel for each chart that has values: what the script draws, and as ``svg`` the same as SVG.
 
     spans     bands that lie behind the curves
     progress  see ``report``
@@ -231,7 +231,7 @@ def panels_of(
             panel = _panel(log, chart, clock, pixels, start, end)
             if panel is not None:
                 lines = [_line(curve, clock, still_pixels) for curve in panel.pop("drawn")]
-                panel["still"] = still(lines, clock.axis, value_span(lines, chart.y), behind)
+                panel["svg"] = chart_svg(lines, clock.axis, value_span(lines, chart.y), behind)
         if panel is not None:
             panels.append({"title": printable(chart.title), "group": printable(chart.group), **panel})
     return panels
@@ -269,9 +269,9 @@ def _panel(
     }
 
 
-def _line(curve: Curve, clock: PageClock, pixels: int) -> StillCurve:
+def _line(curve: Curve, clock: PageClock, pixels: int) -> SvgCurve:
     drawn = curve.reduced(pixels).broken()
-    return StillCurve(
+    return SvgCurve(
         (drawn.times - clock.zero) / 1e9, drawn.values, clock.intervals(curve.gaps), curve.stepped
     )
 
@@ -313,11 +313,11 @@ def _spectrum_panel(log: Log, chart: Chart, start: int | None, end: int | None) 
         f"{density.series.name} is strongest at {density.frequency[int(np.argmax(density.density))]:.1f} Hz"
         for density in spectra
     ]
-    lines = [StillCurve(density.frequency, density.density) for density in spectra]
-    across = StillAxis(0.0, max(float(line.x[-1]) for line in lines), "{:g} Hz".format)
+    lines = [SvgCurve(density.frequency, density.density) for density in spectra]
+    across = SvgAxis(0.0, max(float(line.x[-1]) for line in lines), "{:g} Hz".format)
     return {
         "kind": "spectrum",
-        "still": still(lines, across, value_span(lines, log=True)),
+        "svg": chart_svg(lines, across, value_span(lines, log=True)),
         "unit": unit,
         "curves": [
             {
@@ -569,7 +569,7 @@ def report_page(
     data = {
         "utc": shift is not None,
         "span": [clock.seconds(clock.first), clock.seconds(clock.last)],
-        "panels": [{name: value for name, value in panel.items() if name != "still"} for panel in panels],
+        "panels": [{name: value for name, value in panel.items() if name != "svg"} for panel in panels],
         "bands": band_data(bands, clock),
         "marks": [
             # Texts before the first message of data, and behind the last, stand at the ends.
@@ -696,7 +696,7 @@ def _figure(panel: dict[str, Any]) -> str:
         curve["name"] + (f" [{curve['unit']}]" if curve["unit"] and not unit else "")
         for curve in panel["curves"]
     ]
-    return figure(panel["title"] + unit, 4, panel["about"], panel["still"] + legend(names))
+    return figure(panel["title"] + unit, 4, panel["about"], panel["svg"] + legend(names))
 
 
 def _folded(count: int, text: str) -> str:

@@ -27,7 +27,7 @@ CHARACTER = 6
 
 
 @dataclass(frozen=True, slots=True)
-class StillCurve:
+class SvgCurve:
     """What is drawn of a curve: seconds and values, float64[n] with NaN where the line breaks.
 
     gaps  intervals without measurements, in seconds
@@ -41,7 +41,7 @@ class StillCurve:
 
 
 @dataclass(frozen=True, slots=True)
-class StillAxis:
+class SvgAxis:
     """An axis from *low* to *high*; *text* writes the numbers at its marks. *log*: decades are equally long."""
 
     low: float
@@ -81,9 +81,7 @@ def pixels_for(curves: int) -> int:
     return min(max(POINTS // 4 // max(curves, 1), LEAST_PIXELS), MOST_PIXELS)
 
 
-def value_span(
-    lines: Sequence[StillCurve], fixed: Sequence[float] | None = None, log: bool = False
-) -> StillAxis:
+def value_span(lines: Sequence[SvgCurve], fixed: Sequence[float] | None = None, log: bool = False) -> SvgAxis:
     """Return the axis of the values; constant values lie in its middle. *fixed*: its ends."""
     values = np.concatenate([line.y[np.isfinite(line.y)] for line in lines] or [np.empty(0)])
     if log:
@@ -95,20 +93,20 @@ def value_span(
     else:
         low, high = float(values.min()), float(values.max())
     if log:
-        return StillAxis(low, high if high > low else low * 10, "{:.0e}".format, True)
+        return SvgAxis(low, high if high > low else low * 10, "{:.0e}".format, True)
     room = (high - low) * 0.06 if fixed is None else 0.0
     if not high > low:
         room = abs(high) * 0.01 or 1.0
     low, high = low - room, high + room
     if not np.isfinite(high - low):
         low, high = low / 2, high / 2
-    return StillAxis(low, high)
+    return SvgAxis(low, high)
 
 
-def still(
-    lines: Sequence[StillCurve],
-    x: StillAxis,
-    y: StillAxis,
+def chart_svg(
+    lines: Sequence[SvgCurve],
+    x: SvgAxis,
+    y: SvgAxis,
     bands: Sequence[tuple[float, float, str, str]] = (),
 ) -> str:
     """Return a drawing; colours come from the classes ``t0`` … of the page.
@@ -158,13 +156,13 @@ def band_classes(bands: Sequence[Band]) -> list[str]:
     ]
 
 
-def _places(x: StillAxis, interval: tuple[float, float]) -> tuple[float, float]:
+def _places(x: SvgAxis, interval: tuple[float, float]) -> tuple[float, float]:
     parts = np.clip(x.part(np.array(interval)), 0, 1)
     low, high = (LEFT + parts * (WIDTH - LEFT - RIGHT)).tolist()
     return low, high
 
 
-def _bands(bands: Sequence[tuple[float, float, str, str]], x: StillAxis) -> Iterator[str]:
+def _bands(bands: Sequence[tuple[float, float, str, str]], x: SvgAxis) -> Iterator[str]:
     bottom = HEIGHT - BOTTOM
     for low, high, label, colour in bands:
         left, right = _places(x, (low, high))
@@ -178,7 +176,7 @@ def _bands(bands: Sequence[tuple[float, float, str, str]], x: StillAxis) -> Iter
             yield f'<text x="{left + 3:.1f}" y="{TOP + 9}">{cell_text(label, 80)}</text>'
 
 
-def _grid(x: StillAxis, y: StillAxis) -> Iterator[str]:
+def _grid(x: SvgAxis, y: SvgAxis) -> Iterator[str]:
     bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
     marks = np.array(x.marks(7))
     for mark, part in zip(marks.tolist(), x.part(marks).tolist(), strict=True):
@@ -193,7 +191,7 @@ def _grid(x: StillAxis, y: StillAxis) -> Iterator[str]:
         yield f'<text x="{LEFT - 5}" y="{at + 3.5:.1f}" text-anchor="end">{cell_text(y.text(mark), 40)}</text>'
 
 
-def _united(lines: Sequence[StillCurve]) -> list[tuple[float, float]]:
+def _united(lines: Sequence[SvgCurve]) -> list[tuple[float, float]]:
     """Return the longest gaps of all lines, each once."""
     every = sorted({gap for line in lines for gap in line.gaps}, key=lambda gap: gap[0] - gap[1])
     return every[:GAPS]
@@ -213,7 +211,7 @@ def _hatch(left: float, right: float) -> Iterator[str]:
     yield f'<path class="gap" d="{"".join(parts)}"/>'
 
 
-def _path(line: StillCurve, x: StillAxis, y: StillAxis) -> str:
+def _path(line: SvgCurve, x: SvgAxis, y: SvgAxis) -> str:
     """Return a line as data of a path, in steps where values are stepped; parts without values are left out."""
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
     across = np.round(FINE * (LEFT + np.clip(x.part(line.x), 0, 1) * (right - LEFT)))
