@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -25,6 +26,15 @@ settings.load_profile("logreel")
 
 #: Folder of real samples beside the repository; LOGREEL_SHARED names another one. It may be missing.
 SHARED = Path(os.environ.get("LOGREEL_SHARED") or Path(__file__).resolve().parents[2] / "shared")
+
+
+def pytest_collection_finish() -> None:
+    """Hide what was collected from the garbage collector: half a million objects, a third of a second each time.
+
+    Followed logs and large indexes call for a collection, in the tests thousands of times.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
