@@ -35,6 +35,8 @@ def flight(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def page(flight: Path) -> Iterator[Page]:
     with viewing(flight) as page:
+        # This answer waits until the log is open.
+        page.json("session", None)
         yield page
 
 
