@@ -272,9 +272,11 @@ def test_a_few_kilobytes_of_a_chunk_take_bounded_memory(kind: str, stated: int, 
     path = tmp_path / "bomb"
     path.write_bytes(build(kind.split()[1].encode(), pack(128 * MIB), stated))
     assert path.stat().st_size < 10_000
+    # From the folder of the tests, where it finds ``support``.
     done = subprocess.run(
-        [sys.executable, "-c", PEAK, path], capture_output=True, text=True, check=True, timeout=300
-    )
+        [sys.executable, "-c", PEAK, path],
+        cwd=Path(__file__).parents[1], capture_output=True, text=True, check=True, timeout=300,
+    )  # fmt: skip
     assert int(done.stdout) < 70
 
 
