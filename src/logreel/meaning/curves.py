@@ -53,7 +53,7 @@ class Curve(Brief):
     values  float64[n]; NaN: no value
     count   number of messages or records, of which the points are the extrema if ``reduced`` was called
     gaps    intervals (ns) in which nothing was measured, over which no line goes
-    stepped    whether a value holds until the next one, as that of a setpoint or a mode does: its line has steps
+    stepped  whether a value holds until the next one, as that of a setpoint or a mode does: its line has steps
     """
 
     topic: str

@@ -96,8 +96,8 @@ def sampled_times(ch: Channel) -> I64:
 def gaps_between(times: I64, stepped: bool = False) -> list[tuple[int, int]]:
     """Return the intervals (ns) in which nothing was measured, by time: from the message before to the one after.
 
-    times  int64[n] ns in any order
-    stepped   values that are sent when they change: only a pause of messages that are otherwise regular is a gap
+    times    int64[n] ns in any order
+    stepped  values that are sent when they change: only a pause of messages that are otherwise regular is a gap
     """
     ordered = times if np.all(times[1:] >= times[:-1]) else np.sort(times)
     if stepped:

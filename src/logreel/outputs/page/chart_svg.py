@@ -30,7 +30,7 @@ CHARACTER = 6
 class SvgCurve:
     """What is drawn of a curve: seconds and values, float64[n] with NaN where the line breaks.
 
-    gaps  intervals without measurements, in seconds
+    gaps     intervals without measurements, in seconds
     stepped  whether values hold until the next one
     """
 

@@ -43,11 +43,12 @@ def page(title: str, body: str, data: Any, style: str, scripts: Sequence[str]) -
 
     title, body  HTML
     data         what JSON can hold; the scripts find it in the element ``data``
-    style        name of a style sheet
+    style        name of a style sheet, which follows those of charts
     scripts      names of scripts, which run in this order
     """
     static = files(__package__).joinpath("static")
-    css = vendor.read("uplot", "uPlot.min.css") + static.joinpath(style).read_text("utf-8")
+    sheets = (static.joinpath(name).read_text("utf-8") for name in ("chart.css", style))
+    css = vendor.read("uplot", "uPlot.min.css") + "".join(sheets)
     library = vendor.read("uplot", "uPlot.iife.min.js")
     script = "".join(static.joinpath(name).read_text("utf-8") for name in scripts)
     return _PAGE.format(
