@@ -6,10 +6,11 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
-from logreel.io.arrays import ahead, run
+from logreel.io.arrays import ahead, run, run_many
 
 
 def test_items_are_in_order_and_one_is_produced_ahead() -> None:
@@ -71,18 +72,21 @@ def test_stopping_early_leaves_no_thread() -> None:
 
 
 def test_nested_run_does_not_deadlock() -> None:
-    def nested(i: int, share: slice) -> int:
-        parts = [slice(k, k + 1) for k in range(share.start, share.stop)]
-        return sum(run(lambda _, part: part.start, parts))
+    def nested(first: int) -> int:
+        return sum(run([partial(int, number) for number in range(first, first + 10)]))
 
-    shares = [slice(i * 10, i * 10 + 10) for i in range(20)]
-    assert sum(run(nested, shares)) == sum(range(200))
+    assert sum(run([partial(nested, first) for first in range(0, 200, 10)])) == sum(range(200))
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 64, 1000])
+def test_many_calls_give_their_values_in_order(n: int) -> None:
+    assert run_many([partial(int, number) for number in range(n)], 16) == list(range(n))
 
 
 def test_error_of_one_share_is_raised_after_the_others_ended() -> None:
     ended = []
 
-    def work(i: int, share: slice) -> int:
+    def work(i: int) -> int:
         if i == 0:
             raise ValueError("the first share")
         time.sleep(0.05)
@@ -92,7 +96,7 @@ def test_error_of_one_share_is_raised_after_the_others_ended() -> None:
     for _ in range(3):
         ended.clear()
         with pytest.raises(ValueError, match="the first share"):
-            run(work, [slice(0, 1), slice(1, 2)])
+            run([partial(work, 0), partial(work, 1)])
         # It was never started, or has ended: nothing writes to the caller's memory any more.
         before = list(ended)
         time.sleep(0.1)
@@ -101,13 +105,13 @@ def test_error_of_one_share_is_raised_after_the_others_ended() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_run_works_in_a_forked_child() -> None:
-    def twice(i: int, share: slice) -> int:
+    def twice(number: int) -> int:
         time.sleep(0.01)
-        return 2 * share.start
+        return 2 * number
 
-    parts = [slice(i, i + 1) for i in range(4)]
-    assert run(twice, parts) == [0, 2, 4, 6]
+    calls = [partial(twice, number) for number in range(4)]
+    assert run(calls) == [0, 2, 4, 6]
     pid = os.fork()
     if pid == 0:
-        os._exit(0 if run(twice, parts) == [0, 2, 4, 6] else 1)
+        os._exit(0 if run(calls) == [0, 2, 4, 6] else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

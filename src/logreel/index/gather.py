@@ -389,8 +389,7 @@ def _fill(share: _Share, arena: Bytes1, threads: int | None) -> None:
     first_row = np.cumsum(np.concatenate([[share.first_rows], per_block], axis=0), axis=0, dtype=np.int64)
     warm = share.wanted * 2 > (int(blocks.base[-1]) if len(blocks.base) else 0)
 
-    def part(_: int, share: slice) -> None:
-        lo, hi = share.start, share.stop
+    def part(lo: int, hi: int) -> None:
         edges = np.flatnonzero(np.diff(blocks.chunk[lo:hi])) + lo + 1
         for a, b in zip([lo, *edges], [*edges, hi], strict=True):
             buf = index.chunks[int(blocks.chunk[a])]
@@ -414,7 +413,8 @@ def _fill(share: _Share, arena: Bytes1, threads: int | None) -> None:
 
     messages = max(1, int(per_block.sum()))
     enough = -(-len(blocks.base) * MESSAGES_PER_THREAD // messages)
-    run(part, shares(len(blocks.base), max(BLOCKS_PER_THREAD, enough), threads))
+    parts = shares(len(blocks.base), max(BLOCKS_PER_THREAD, enough), threads)
+    run([partial(part, share.start, share.stop) for share in parts])
 
 
 def _row_bytes(want: Want) -> int:

@@ -9,7 +9,8 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -113,13 +114,13 @@ class _Helpers:
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
 
-    def submit(self, work: Callable[..., T], *args: Any) -> Future[T]:
+    def submit(self, call: Callable[[], T]) -> Future[T]:
         with self._lock:
             if self._pool is None:
                 from concurrent.futures import ThreadPoolExecutor
 
                 self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "logreel-helper")
-            return self._pool.submit(work, *args)
+            return self._pool.submit(call)
 
 
 def _after_fork() -> None:
@@ -133,22 +134,32 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def run(work: Callable[[int, slice], T], cut: list[slice]) -> list[T]:
-    """Return ``work(number, share)`` of every share; the first one runs in this thread, the others in helper threads.
+def run(calls: Sequence[Callable[[], T]]) -> list[T]:
+    """Return the values of all *calls*, at least one; the first runs in this thread, the others in helper threads.
 
-    A share that no helper has begun by then runs in this thread too, so that work may itself call ``run``.
+    A call that no helper has begun by then runs in this thread too, so that calls may themselves call ``run``.
     """
-    coming = [_helpers.submit(work, i, share) for i, share in enumerate(cut) if i]
+    coming = [_helpers.submit(call) for call in calls[1:]]
     try:
-        found = [work(0, cut[0])]
-        for i, share in enumerate(coming, 1):
-            found.append(work(i, cut[i]) if share.cancel() else share.result())
-        return found
+        values = [calls[0]()]
+        for call, future in zip(calls[1:], coming, strict=True):
+            values.append(call() if future.cancel() else future.result())
+        return values
     finally:
-        for share in coming:
-            if not share.cancel():
+        for future in coming:
+            if not future.cancel():
                 # Helpers may write to memory of the caller: none is left running, also after an error.
-                share.exception()
+                future.exception()
+
+
+def run_many(calls: Sequence[Callable[[], T]], least: int) -> list[T]:
+    """Return the values of all *calls*, in shares of at least *least* calls for a thread each."""
+    parts = run([partial(_values, calls[share]) for share in shares(len(calls), least)])
+    return [value for part in parts for value in part]
+
+
+def _values(calls: Sequence[Callable[[], T]]) -> list[T]:
+    return [call() for call in calls]
 
 
 def ahead(items: Iterable[T], depth: int = 1) -> Iterator[T]:
@@ -174,11 +185,13 @@ def repeated(values: NDArray[Any], count: NDArray[np.int64]) -> NDArray[Any]:
     # For each share, the values that begin in it.
     cuts = [0, *(int(ends.searchsorted(part.stop)) for part in parts[:-1]), len(source)]
 
-    def fill(i: int, _: slice) -> int:
-        lo, hi = cuts[i], cuts[i + 1]
-        return kernel.repeat(source[lo:hi], count[lo:hi], out.view(np.int64)[ends[lo] : ends[hi]])
-
-    run(fill, parts)
+    target = out.view(np.int64)
+    run(
+        [
+            partial(kernel.repeat, source[lo:hi], count[lo:hi], target[ends[lo] : ends[hi]])
+            for lo, hi in itertools.pairwise(cuts)
+        ]
+    )
     return out
 
 

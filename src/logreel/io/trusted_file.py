@@ -6,6 +6,7 @@ import os
 import stat
 import zlib
 from collections.abc import Sequence
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
 from threading import Lock
@@ -13,7 +14,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.io.arrays import run, shares
+from logreel.io.arrays import run_many
 
 _GROUP, _OTHERS = 0o020, 0o002
 
@@ -92,14 +93,8 @@ def digest_of(content: NDArray[np.uint8]) -> int:
 def digests_of(data: NDArray[np.uint8]) -> list[int]:
     """Return the digest of each piece of a file."""
     size = piece_bytes(len(data))
-    digests = [0] * -(-len(data) // size)
-
-    def digest(_: int, part: slice) -> None:
-        for n in range(part.start, part.stop):
-            digests[n] = digest_of(data[n * size : (n + 1) * size])
-
-    run(digest, shares(len(digests), PER_THREAD))
-    return digests
+    pieces = [data[at : at + size] for at in range(0, len(data), size)]
+    return run_many([partial(digest_of, piece) for piece in pieces], PER_THREAD)
 
 
 class PieceDigests:
@@ -126,14 +121,10 @@ class PieceDigests:
         with self._lock:
             todo = np.flatnonzero((np.cumsum(edges[:-1]) > 0) & ~self._is_compared).tolist()
             self._is_compared[todo] = True
-        differing = list[tuple[int, int]]()
-
-        def compare(_: int, part: slice) -> None:
-            for n in todo[part]:
-                content = self._data[n * self._piece : (n + 1) * self._piece]
-                if digest_of(content) != self._due[n]:
-                    differing.append((n * self._piece, len(content)))
-
-        if todo:
-            run(compare, shares(len(todo), PER_THREAD))
-        return sorted(differing)
+        pieces = [self._data[n * self._piece : (n + 1) * self._piece] for n in todo]
+        digests = run_many([partial(digest_of, piece) for piece in pieces], PER_THREAD)
+        return [
+            (n * self._piece, len(piece))
+            for n, piece, digest in zip(todo, pieces, digests, strict=True)
+            if digest != self._due[n]
+        ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,12 +64,13 @@ def walk(
     """
     cut = shares(len(start), SHARE) if cut is None else cut
     counts = np.zeros((len(cut), len(program.columns)), np.int64)
-
-    def count(i: int, rows: slice) -> int:
-        return kernel.count(source, start[rows], stop[rows], program.ops, counts[i], status[rows])
-
     if records is None:
-        good = run(count, cut)
+        good = run(
+            [
+                partial(kernel.count, source, start[rows], stop[rows], program.ops, counts[i], status[rows])
+                for i, rows in enumerate(cut)
+            ]
+        )
     else:
         status[:] = 0
         good = [part.stop - part.start for part in cut]
@@ -84,12 +86,23 @@ def walk(
         ends = np.cumsum(good).tolist()
         cut = [slice(hi - n, hi) for hi, n in zip(ends, good, strict=True)]
     out = program.allocate(good, counts)
-
-    def fill(i: int, rows: slice) -> bool:
-        places = out.data[i], out.data[i + 1], out.offsets[i], counts[i]
-        return kernel.fill(source, start[rows], stop[rows], program.ops, program.copies, out.arena, *places)
-
-    if not all(run(fill, cut)):
+    fills = [
+        partial(
+            kernel.fill,
+            source,
+            start[rows],
+            stop[rows],
+            program.ops,
+            program.copies,
+            out.arena,
+            out.data[i],
+            out.data[i + 1],
+            out.offsets[i],
+            counts[i],
+        )
+        for i, rows in enumerate(cut)
+    ]
+    if not all(run(fills)):
         raise _changed()
     return out.buffers, len(start)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -501,7 +501,7 @@ class RecordHeaders:
 
     _bytes: bytearray = field(default_factory=bytearray)
     _rows: list[tuple[int, int, int, int, int, int, int]] = field(default_factory=list)
-    _known: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, kernel.HEADER))
+    _known: NDArray[np.void] = field(default_factory=partial[NDArray[np.void]](np.zeros, 0, kernel.HEADER))
 
     def add(
         self,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 
 from logreel.errors import Problem
 from logreel.formats.mcap.records import BadRecord, Chunk
-from logreel.io.arrays import run, shares
+from logreel.io.arrays import run_many
 from logreel.io.lz4_frames import unpack_lz4
 from logreel.io.source import Buffer, ChunkCache, Source
 from logreel.log.scan import Noted
@@ -112,17 +113,14 @@ def compare_plain(source: Source, chunks: Sequence[Chunk], problems: list[Proble
     Checksums of compressed chunks are compared when they are decompressed.
     """
 
-    def compare(number: int, part: slice) -> None:
-        for chunk in plain[part]:
-            recorded, _ = _as_recorded(source, chunk)
-            if (problem := crc_problem(recorded, unpack(source, recorded)[0])) is not None:
-                wrong.append(problem)
+    def compared(chunk: Chunk) -> Problem | None:
+        recorded, _ = _as_recorded(source, chunk)
+        return crc_problem(recorded, unpack(source, recorded)[0])
 
     plain = [chunk for chunk in chunks if chunk.is_plain and chunk.crc]
-    wrong: list[Problem] = []
-    run(compare, shares(len(plain), PER_THREAD))
+    wrong = run_many([partial(compared, chunk) for chunk in plain], PER_THREAD)
     noted = Noted()
-    for problem in sorted(wrong, key=lambda problem: problem.offset):
+    for problem in sorted(filter(None, wrong), key=lambda problem: problem.offset):
         noted.add(problems, problem)
 
 

@@ -9,6 +9,7 @@ Chunks with a usable message index are not decompressed.
 from __future__ import annotations
 
 import zlib
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +71,7 @@ class ChunkMessages:
     pos: int
     base: int
     end: int
-    indexes: I64 = field(default_factory=lambda: np.zeros((0, 3), np.int64))
+    indexes: I64 = field(default_factory=partial[I64](np.zeros, (0, 3), np.int64))
     messages: Messages | None = None
 
     def counts(self) -> I64:
@@ -122,7 +123,7 @@ class FoundFile:
     problems: list[Problem] = field(default_factory=list)
     by_summary: bool = False
     data_end: tuple[int, int] | None = None
-    source: Source = field(default_factory=lambda: Source(b"", ""))
+    source: Source = field(default_factory=partial(Source, b"", ""))
 
     @property
     def origin(self) -> dict[str, str] | None:

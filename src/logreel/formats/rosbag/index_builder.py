@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -366,11 +367,13 @@ class IndexBuilder:
         runs[:, :, 2], runs[:, :, 3] = b.base[rows, None], end[:, None]
         flat = runs.reshape(-1, 4)
         good = np.zeros(len(flat), np.int64)
-
-        def locate(_: int, part: slice) -> None:
-            rosbag.locate_messages(data, flat[part], self._conn, b.entry, self._time, self._size, good[part])
-
-        run(locate, shares(len(flat), RUNS_PER_THREAD))
+        out = self._conn, b.entry, self._time, self._size
+        run(
+            [
+                partial(rosbag.locate_messages, data, flat[part], *out, good[part])
+                for part in shares(len(flat), RUNS_PER_THREAD)
+            ]
+        )
         wrong = good.reshape(len(rows), -1).sum(axis=1) < b.start[rows, -1] - b.start[rows, 0]
         for i, row in enumerate(rows.tolist()):
             where = data, int(b.base[row]), int(end[i]), int(self._pos[row])

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import bisect
-import itertools
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,7 +114,7 @@ class LatestTimes:
 
     def before(self, positions: I64) -> I64:
         """Return int64[n] ns: the largest data time before each file position, or the start of the log."""
-        from logreel.io.arrays import run, shares
+        from logreel.io.arrays import run_many
 
         out = np.full(len(positions), self._start, np.int64)
         order = np.argsort(positions, kind="stable")
@@ -125,26 +124,24 @@ class LatestTimes:
         # Records at the start of a block look back into the one before it.
         numbers = distinct(np.concatenate([asked, asked[asked > 0] - 1])).tolist()
         cuts = np.searchsorted(blocks, [numbers, [b + 1 for b in numbers]]).T.tolist()
-
-        def part(_: int, share: slice) -> list[I64]:
-            return [
-                self._latest(b, places[lo:hi])
-                for b, (lo, hi) in zip(numbers[share], cuts[share], strict=True)
-            ]
-
-        latest = dict(zip(numbers, itertools.chain(*run(part, shares(len(numbers), SHARE))), strict=True))
+        latest = {b: np.empty(hi - lo + 1, np.int64) for b, (lo, hi) in zip(numbers, cuts, strict=True)}
+        run_many(
+            [self._latest(b, places[lo:hi], latest[b]) for b, (lo, hi) in zip(numbers, cuts, strict=True)],
+            SHARE,
+        )
         for b, (lo, hi) in zip(numbers, cuts, strict=True):
             top = max(self._start, int(latest[b - 1][-1]) if b - 1 in latest else 0)
             out[order[lo:hi]] = np.maximum(latest[b][:-1], top)
         return out
 
-    def _latest(self, block: int, places: I64) -> I64:
-        """Return int64[n + 1] ns: the largest data time of a block before each place (ascending), and in all of it."""
-        table, out = self._blocks, np.empty(len(places) + 1, np.int64)
+    def _latest(self, block: int, places: I64, out: I64) -> Callable[[], object]:
+        """Return what writes int64[n + 1] ns: the largest data time of a block before each of *places*, and in it."""
+        table = self._blocks
         data = self._chunks[int(table.chunk[block])]
         where = int(table.base[block]), table.start[block], table.entry
-        kernel.latest_times(data, *where, self._words, self._end, np.append(places, TIME_MAX), out)
-        return out
+        return partial(
+            kernel.latest_times, data, *where, self._words, self._end, np.append(places, TIME_MAX), out
+        )
 
 
 class ShortClocks:
