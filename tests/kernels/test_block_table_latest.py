@@ -23,9 +23,10 @@ MESSAGES = st.lists(st.tuples(st.integers(0, 4), st.integers(1, 3)), max_size=30
     st.integers(0, 1 << 32),
     st.lists(st.integers(0, 4000), max_size=12),
     st.sampled_from([0, 1, 5000, 10**10, (1 << 63) - 1]),
+    st.sampled_from([1, 32, 100, 1000, (1 << 63) - 1]),
 )
 def test_latest_times_equal_plain_python(
-    messages: list[tuple[int, int]], seed: int, places: list[int], end: int
+    messages: list[tuple[int, int]], seed: int, places: list[int], end: int, window: int
 ) -> None:
     data = np.random.default_rng(seed).integers(0, 256, 4096).astype(np.uint8)
     # Times of 64 bits that are not absurd, sometimes.
@@ -35,7 +36,8 @@ def test_latest_times_equal_plain_python(
     for place in sorted(places):
         best = 0
         for (channel, _), start in zip(messages, at, strict=True):
-            if start < place and channel < len(WORDS):
+            near = any(0 < other - start <= window for other in places if other <= place)
+            if near and channel < len(WORDS):
                 offset, width, mul = WORDS[channel]
                 time = int.from_bytes(data[start + offset : start + offset + width].tobytes(), "little") * mul
                 best = max(best, time if time <= end else 0)
@@ -45,7 +47,7 @@ def test_latest_times_equal_plain_python(
     entry = np.array([at[i] - 10 for i in order], np.uint32)
     words = np.array([(c, *word) for c, word in enumerate(WORDS)], np.int64)
     out = np.full(len(places), 77, np.int64)
-    kernel.latest_times(data, 10, start, entry, words, end, np.array(sorted(places), np.int64), out)
+    kernel.latest_times(data, 10, start, entry, words, end, window, np.array(sorted(places), np.int64), out)
     assert out.tolist() == due
 
 

@@ -40,7 +40,7 @@ def test_a_bad_index_raises_in_a_debug_build(channel: int) -> None:
     start, entry = i64(0, 0), np.zeros(1, np.uint32)
     words = i64(channel, 0, 8, 1).reshape(1, 4)
     with pytest.raises(IndexError, match="Out of bounds"):
-        block_table.latest_times(np.zeros(9, np.uint8), 0, start, entry, words, 9, i64(1), i64(0))
+        block_table.latest_times(np.zeros(9, np.uint8), 0, start, entry, words, 9, 9, i64(1), i64(0))
 
 
 # ----------------------------------------------------------------------------------------------- all builds

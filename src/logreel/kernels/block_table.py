@@ -157,16 +157,20 @@ def latest_times(
     entry: cython.const[cython.uint][::1],
     words: cython.const[cython.longlong][:, ::1],
     end: cython.longlong,
+    window: cython.longlong,
     places: cython.const[cython.longlong][::1],
     out: cython.longlong[::1],
 ):
     """Fill *out* with the latest time, up to *end*, of the messages of a block before each place; 0 if none.
+
+    Times of messages count that lie at most *window* bytes before any of the places, up to the one in question.
 
     base    start of the block in *buf*
     start   int64[c + 1]  where each channel's run begins in *entry*: a row of the block table
     words   int64[w, 4]   channels whose messages contain their time: channel, offset from the payload, bytes (1, 2, 4
                           or 8) of an unsigned number, ns per unit (above 0)
     end     ns; later times are ignored
+    window  bytes, 1 or more
     places  int64[p]      positions in *buf*, ascending
     out     int64[p]      ns
     """
@@ -190,6 +194,8 @@ def latest_times(
                     j += 1
                 if j == p:
                     break
+                if places[j] - at > window:
+                    continue
                 v = whole(b + at + words[i, 1], words[i, 2])
                 if v <= most and cython.cast(cython.longlong, v) * words[i, 3] > out[j]:
                     out[j] = cython.cast(cython.longlong, v) * words[i, 3]

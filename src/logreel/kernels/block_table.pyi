@@ -31,6 +31,7 @@ def latest_times(
     entry: NDArray[np.uint32],
     words: NDArray[np.int64],
     end: int,
+    window: int,
     places: NDArray[np.int64],
     out: NDArray[np.int64],
 ) -> None: ...

@@ -23,6 +23,8 @@ from logreel.kernels import block_table as kernel
 NS_PER_US = 1000
 #: Least number of blocks that a thread looks through.
 SHARE = 16
+#: Bytes before a position in which the latest time is looked for at first: some hundred messages.
+WINDOW = 64 << 10
 #: Two topics end within this of each other in a sound log; a lone later stamp is not the end of the log.
 SUPPORT_NS = 60 * 10**9
 #: A header time at or after this is a wall clock: 2001-09-09 in microseconds since 1970.
@@ -93,8 +95,8 @@ def bounds(
 class LatestTimes:
     """Times for records without one: the latest data time before a file position.
 
-    Reads the blocks asked for, block by block, and no others. Times after the end of the log are absurd and do not
-    count.
+    Reads the messages of WINDOW bytes before each position; where these tell no time, those of its block and of the
+    block before it, and no others. Times after the end of the log are absurd and do not count.
 
     stamps  the field with the full timestamp, in ns, by channel
     """
@@ -124,23 +126,25 @@ class LatestTimes:
         # Records at the start of a block look back into the one before it.
         numbers = distinct(np.concatenate([asked, asked[asked > 0] - 1])).tolist()
         cuts = np.searchsorted(blocks, [numbers, [b + 1 for b in numbers]]).T.tolist()
-        latest = {b: np.empty(hi - lo + 1, np.int64) for b, (lo, hi) in zip(numbers, cuts, strict=True)}
-        run_many(
-            [self._latest(b, places[lo:hi], latest[b]) for b, (lo, hi) in zip(numbers, cuts, strict=True)],
-            SHARE,
-        )
+        latest = {b: np.zeros(hi - lo + 1, np.int64) for b, (lo, hi) in zip(numbers, cuts, strict=True)}
+        wanted = {b: places[lo:hi] for b, (lo, hi) in zip(numbers, cuts, strict=True)}
+        run_many([self._latest(b, wanted[b], latest[b], WINDOW) for b in numbers], SHARE)
+        unknown = [b for b in numbers if not latest[b].all()]
+        run_many([self._latest(b, wanted[b], latest[b], TIME_MAX) for b in unknown], SHARE)
         for b, (lo, hi) in zip(numbers, cuts, strict=True):
             top = max(self._start, int(latest[b - 1][-1]) if b - 1 in latest else 0)
             out[order[lo:hi]] = np.maximum(latest[b][:-1], top)
         return out
 
-    def _latest(self, block: int, places: I64, out: I64) -> Callable[[], object]:
-        """Return what writes int64[n + 1] ns: the largest data time of a block before each of *places*, and in it."""
+    def _latest(self, block: int, places: I64, out: I64, window: int) -> Callable[[], object]:
+        """Return what fills *out*, int64[n + 1] ns: the latest time before each of *places* in a block, and its end."""
         table = self._blocks
+        start, base = table.start[block], int(table.base[block])
+        behind = base + int(table.entry[start[0] : start[-1]].max(initial=0)) + 1
         data = self._chunks[int(table.chunk[block])]
-        where = int(table.base[block]), table.start[block], table.entry
+        asked = np.append(places, max(behind, int(places[-1])) if len(places) else behind)
         return partial(
-            kernel.latest_times, data, *where, self._words, self._end, np.append(places, TIME_MAX), out
+            kernel.latest_times, data, base, start, table.entry, self._words, self._end, window, asked, out
         )
 
 
