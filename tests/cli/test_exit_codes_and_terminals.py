@@ -224,6 +224,15 @@ def test_small_commands_do_not_import_large_libraries(spawn: Spawn, logs: Path) 
     assert not text & {"pyarrow", "rich"}
 
 
+def test_tables_of_a_small_log_load_no_functions_of_arrow(spawn: Spawn, logs: Path) -> None:
+    # pyarrow.compute takes as long as pyarrow itself, and imports the parser of its documentation.
+    code = "import logreel\nfor ch in logreel.open(sys.argv[1]).channels.values():\n    ch.to_arrow()"
+    script = f"import sys\n{code}\nsys.stderr.write('\\n'.join(sys.modules))"
+    modules = set(spawn("-c", script, str(logs / "flight.ulg"), check=True).stderr.decode().split())
+    assert "pyarrow.lib" in modules
+    assert not modules & {"pyarrow.compute", "pandas"}
+
+
 def cost(spawn: Spawn, *args: str) -> tuple[int, int, int]:
     """Return what a command loads: modules of logreel, all that NumPy does not load, and kB of source of logreel."""
     code = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from logreel.errors import DamagedError, LogError
 from logreel.layout import nodes
 from logreel.layout.layout import Layout
+from logreel.layout.projection import arrow_select
 from support.builders.arrows import same
 from support.builders.strategies import layouts, payloads
 from support.oracles.layout_walker import Short, decode
@@ -75,3 +77,14 @@ def test_projection_shows_only_its_fields():
         "many": [{"n": 7}],
         "one": {"n": 5},
     }
+
+
+NUMBERS = st.lists(st.integers(0, 9), max_size=3)
+
+
+@given(st.lists(st.none() | st.fixed_dictionaries({"a": st.none() | NUMBERS}), max_size=6), st.integers(0, 2))
+def test_items_of_lists_that_are_absent_are_null(rows, index):
+    array = pa.array(rows, pa.struct([("a", pa.list_(pa.int64()))]))
+    lists = [None if row is None else row["a"] for row in rows]
+    due = [None if items is None or index >= len(items) else items[index] for items in lists]
+    assert arrow_select(array, ["a", index]).to_pylist() == due

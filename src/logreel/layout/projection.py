@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
@@ -85,15 +84,22 @@ def arrow_select(array: pa.Array[Any], steps: Seq[str | int]) -> pa.Array[Any]:
     if isinstance(step, int):
         return arrow_select(_item(array, step), rest)
     if pa.types.is_struct(array.type):
-        # Members of nulls are nulls.
-        return arrow_select(
-            pc.struct_field(array, [step]) if array.null_count else as_struct(array).field(step), rest
-        )
+        return arrow_select(_member(array, step), rest)
     child = arrow_select(as_list(array).values, steps)
     if pa.types.is_fixed_size_list(array.type):
         list_type = pa.list_(child.type, array.type.list_size)
         return pa.Array.from_buffers(list_type, len(array), [None], 0, children=[child])
     return list_array(np.asarray(as_list(array).offsets), child)
+
+
+def _member(array: pa.Array[Any], name: str) -> pa.Array[Any]:
+    if not array.null_count:
+        return as_struct(array).field(name)
+    # Members of nulls are nulls. Importing it takes as long as a small log.
+    import pyarrow.compute as pc
+
+    member: pa.Array[Any] = pc.struct_field(array, [name])
+    return member
 
 
 def _item(array: pa.Array[Any], index: int) -> pa.Array[Any]:
@@ -103,5 +109,7 @@ def _item(array: pa.Array[Any], index: int) -> pa.Array[Any]:
     if not pa.types.is_list(array.type):
         raise UsageError(f"there are no items to take by index in {array.type}")
     at = np.asarray(as_list(array).offsets)[:-1].astype(np.int64) + index
-    beyond = np.asarray(pc.list_value_length(array)) <= index
+    beyond = np.diff(as_list(array).offsets) <= index
+    if array.null_count:
+        beyond |= np.asarray(array.is_null())
     return as_list(array).values.take(row_numbers(at, beyond))
