@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import random
@@ -10,6 +11,8 @@ import time
 
 import numpy as np
 import pytest
+from mcap.writer import CompressionType, IndexType
+from mcap.writer import Writer as LibraryWriter
 
 import logreel
 from logreel.formats.mcap import chunks as packing
@@ -301,3 +304,15 @@ def test_65535_channels_of_one_topic_are_numbered_in_linear_time() -> None:
     begin = time.process_time()
     assert unique(["/a"] * 65_535)[-1] == "/a[65534]"
     assert time.process_time() - begin < 20
+
+
+def test_an_empty_message_at_the_end_of_a_chunk_belongs_to_it() -> None:
+    out = io.BytesIO()
+    writer = LibraryWriter(out, compression=CompressionType.NONE, index_types=IndexType.NONE)
+    writer.start()
+    channel = writer.register_channel("/empty", "json", 0)
+    for n in range(3):
+        writer.add_message(channel, START + n, b"", START + n)
+    writer.finish()
+    log = logreel.open(out.getvalue())
+    assert (len(log["/empty"]), log.problems, log.verify()) == (3, (), ())

@@ -135,7 +135,9 @@ def _carla(path: Path) -> Iterator[Row]:
         elif what == "blocked":
             text = carla.blocked(log, *map(float, given)).text()
         else:
-            text = carla.info(log, show_all=what == "all").text()
+            # The expected text of these is that of the code after 0.9.16, which the files themselves do not show.
+            release = "0.9.17" if "0.9.16" in path.stem else None
+            text = carla.info(log, what == "all", release).text()
         want = raw.decode().splitlines()
         yield _row("carla", path, f"carla {query}", "upstream's queries", text.splitlines(), want)
     for seconds, centimetres in ((1.0, 100.0), (5.0, 10.0)):

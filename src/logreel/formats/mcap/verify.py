@@ -105,7 +105,8 @@ def _spans(all_records: FoundFile) -> dict[int, tuple[int, int]]:
         if not chunk.is_plain:
             add(chunk.pos, int(time.min()), int(time.max()))
         elif len(plain):
-            place = part.messages.entry.astype(np.int64) + chunk.data
+            # The byte before the payload: an empty one at the end of a chunk lies behind it.
+            place = part.messages.entry.astype(np.int64) + chunk.data - 1
             inside = start.searchsorted(place, side="right") - 1
             inside[place >= stop[inside]] = -1
             for k in np.unique(inside[inside >= 0]).tolist():
