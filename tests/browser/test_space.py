@@ -16,6 +16,8 @@ from browser.samples import sample
 from logreel.outputs.media.pictures import png
 from ops.test_summary_of_odd_logs import FIX, bag, fix
 from outputs.view.test_view_pictures import compressed, video
+from support.builders.ros1_messages import header, xyz
+from support.oracles.ros1 import channel
 from support.samples.carla.drive import drive as carla_drive
 
 Image = pytest.importorskip("PIL.Image")
@@ -201,6 +203,61 @@ def test_scene_is_drawn_only_when_something_changes(view, tmp_path: Path) -> Non
     found.page.wait_for_function(
         "(n) => document.getElementById('panel-scene').dataset.drawn !== n", arg=drawn
     )
+
+
+def test_markers_and_grids_have_their_colours_and_names(view) -> None:
+    def marker(
+        number: int, shape: int, x: float, colour: tuple[float, float, float], **more: Any
+    ) -> dict[str, Any]:
+        pose = {"position": xyz(x, 4, 0.5), "orientation": {"w": 1}}
+        return {
+            "header": header("map"),
+            "id": number,
+            "type": shape,
+            "pose": pose,
+            "scale": xyz(1.5, 1.5, 1.5),
+            "color": dict(zip("rgba", (*colour, 1.0), strict=True)),
+            **more,
+        }
+
+    steps = [xyz(0, 0), xyz(2, 3), xyz(4, 0), xyz(6, 3)]
+    shapes = [marker(n, n, 2.0 * n, (1, 0, 0)) for n in range(4)]
+    line = marker(4, 4, 8, (0, 0.7, 0), points=steps)
+    label = marker(9, 9, 2, (1, 1, 1), text="dock 7")
+    later = [{**one, "color": {"r": 0.0, "g": 0.2, "b": 1.0, "a": 1.0}} for one in shapes]
+    ch = channel("visualization_msgs/MarkerArray", {"markers": [*shapes, line, label]}, {"markers": later})
+    found = view(ch.log, state=state("scene", 0.5))
+    ready(found, "scene")
+    found.shot("scene-markers")
+    seen = pixels(found, "#panel-scene .space").astype(int)
+    red, green, blue = np.moveaxis(seen, -1, 0)
+    assert ((red > 2 * green + 40) & (red > 2 * blue + 40)).sum() > 400
+    assert ((green > red + 60) & (green > blue + 60)).sum() > 20
+    assert "dock 7" in found.page.inner_text("#panel-scene .space")
+    move_to(found, 1.5)
+    found.page.wait_for_function("() => Number(document.getElementById('panel-scene').dataset.time) > 1e9")
+    red, green, blue = np.moveaxis(pixels(found, "#panel-scene .space").astype(int), -1, 0)
+    assert ((red > 2 * green + 40) & (red > 2 * blue + 40)).sum() == 0
+    assert ((blue > red + 60) & (blue > green + 40)).sum() > 400
+
+
+def test_occupied_cells_are_dark_and_lie_where_the_grid_says(view) -> None:
+    cells = np.zeros((40, 60), np.int8)
+    cells[:, 30:], cells[:20, :20] = 100, -1
+    info = {"resolution": 0.5, "width": 60, "height": 40, "origin": {"orientation": {"w": 1}}}
+    grid = {"header": header("map"), "info": info, "data": cells.ravel().tolist()}
+    found = view(channel("nav_msgs/OccupancyGrid", grid).log, state=state("scene", 0))
+    ready(found, "scene")
+    found.page.click("#panel-scene .tool button:has-text('View')")
+    found.page.click(".menu button:has-text('From above')")
+    found.settle()
+    found.shot("scene-grid")
+    grey = pixels(found, "#panel-scene .space").mean(axis=2)
+    dark, width = grey < 60, grey.shape[1]
+    columns = np.flatnonzero(dark.mean(axis=0) > 0.1)
+    # The occupied half is on the right, x to the right seen from above.
+    assert width * 0.4 < columns[0] < columns[-1] < width
+    assert dark[:, columns[0] : columns[-1]].sum() > 0.1 * dark.size
 
 
 def test_scene_can_be_placed_in_another_frame(view, tmp_path: Path) -> None:

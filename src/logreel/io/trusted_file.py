@@ -93,8 +93,8 @@ def digest_of(content: NDArray[np.uint8]) -> int:
 def digests_of(data: NDArray[np.uint8]) -> list[int]:
     """Return the digest of each piece of a file."""
     size = piece_bytes(len(data))
-    pieces = [data[at : at + size] for at in range(0, len(data), size)]
-    return run_many([partial(digest_of, piece) for piece in pieces], PER_THREAD)
+    places = range(0, len(data), size)
+    return run_many([partial(digest_of, data[at : at + size]) for at in places], PER_THREAD)
 
 
 class PieceDigests:
@@ -121,10 +121,10 @@ class PieceDigests:
         with self._lock:
             todo = np.flatnonzero((np.cumsum(edges[:-1]) > 0) & ~self._is_compared).tolist()
             self._is_compared[todo] = True
-        pieces = [self._data[n * self._piece : (n + 1) * self._piece] for n in todo]
-        digests = run_many([partial(digest_of, piece) for piece in pieces], PER_THREAD)
+        contents = [self._data[n * self._piece : (n + 1) * self._piece] for n in todo]
+        digests = run_many([partial(digest_of, content) for content in contents], PER_THREAD)
         return [
-            (n * self._piece, len(piece))
-            for n, piece, digest in zip(todo, pieces, digests, strict=True)
+            (n * self._piece, len(content))
+            for n, content, digest in zip(todo, contents, digests, strict=True)
             if digest != self._due[n]
         ]

@@ -86,21 +86,10 @@ def walk(
         ends = np.cumsum(good).tolist()
         cut = [slice(hi - n, hi) for hi, n in zip(ends, good, strict=True)]
     out = program.allocate(good, counts)
+    places = [(out.arena, out.data[i], out.data[i + 1], out.offsets[i], counts[i]) for i in range(len(cut))]
     fills = [
-        partial(
-            kernel.fill,
-            source,
-            start[rows],
-            stop[rows],
-            program.ops,
-            program.copies,
-            out.arena,
-            out.data[i],
-            out.data[i + 1],
-            out.offsets[i],
-            counts[i],
-        )
-        for i, rows in enumerate(cut)
+        partial(kernel.fill, source, start[rows], stop[rows], program.ops, program.copies, *to)
+        for rows, to in zip(cut, places, strict=True)
     ]
     if not all(run(fills)):
         raise _changed()

@@ -25,6 +25,7 @@ from logreel.lenses.cloud import (
     find_ranges,
     find_scan,
 )
+from logreel.lenses.drawings import Marker, Markers, OccupancyGrid, find_grid, find_markers
 from logreel.lenses.image import Image, Picture, find_encoded_image, find_image
 from logreel.lenses.motion import (
     ActorBox,
@@ -67,6 +68,9 @@ __all__ = [
     "LaserScan",
     "Lens",
     "LocalPose",
+    "Marker",
+    "Markers",
+    "OccupancyGrid",
     "PackedCloud",
     "PacketCloud",
     "Picture",
@@ -88,7 +92,7 @@ __all__ = [
 
 Motion = Pose | LocalPose | Transform | Imu | Joints | ActorPose | ActorBox
 Clouds = PackedCloud | PlainCloud | PacketCloud | LaserScan | RangeScan
-Lens = Position | Text | Image | Clouds | Motion
+Lens = Position | Text | Image | Clouds | Motion | OccupancyGrid | Markers
 
 #: What recognises the meaning of a channel; other packages add theirs.
 LENSES: Registry[LensFinder] = Registry(
@@ -106,6 +110,8 @@ LENSES: Registry[LensFinder] = Registry(
             LensFinder("cloud", find_packets, by_fields=True),
             LensFinder("scan", find_scan, by_fields=True),
             LensFinder("scan", find_ranges, by_fields=True),
+            LensFinder("grid", find_grid, by_fields=True),
+            LensFinder("markers", find_markers, by_fields=True),
             LensFinder("imu", find_imu, by_fields=True),
             LensFinder("joints", find_joints, by_fields=True),
             LensFinder("actors", find_actor_pose, by_fields=True),

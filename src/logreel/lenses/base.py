@@ -150,6 +150,11 @@ def members(ch: Channel) -> Nodes:
         return {}
 
 
+def frame_path(nodes: Nodes) -> str | None:
+    """Return the path of the name of the coordinate frame among *nodes*, or None."""
+    return "header.frame_id" if isinstance(nodes_of(nodes.get("header")).get("frame_id"), String) else None
+
+
 def is_vector(node: Node | None, axes: str = "xyz") -> bool:
     """Return whether *node* is a Struct of floats named after *axes*."""
     nodes = nodes_of(node) if isinstance(node, Struct) else {}

@@ -19,6 +19,7 @@ from logreel.lenses.base import (
     Nodes,
     Stamp,
     find_stamp,
+    frame_path,
     is_blob,
     is_float,
     is_floats,
@@ -242,10 +243,6 @@ def _echoes(
         return {name: values.astype(np.float32) for name, values in columns.items()}, seen
 
 
-def _frame_path(nodes: Nodes) -> str | None:
-    return "header.frame_id" if isinstance(nodes_of(nodes.get("header")).get("frame_id"), String) else None
-
-
 def find_cloud(nodes: Nodes) -> PackedCloud | PlainCloud | None:
     """Return the point cloud lens that *nodes* describe, or None."""
     inner = nodes_of(nodes.get("fields")) if isinstance(nodes.get("fields"), Sequence) else {}
@@ -255,13 +252,13 @@ def find_cloud(nodes: Nodes) -> PackedCloud | PlainCloud | None:
         and is_blob(nodes.get("data"))
         and set(sizes) <= set(nodes)
     ):
-        return PackedCloud(_frame_path(nodes), find_stamp(nodes))
+        return PackedCloud(frame_path(nodes), find_stamp(nodes))
     points = nodes.get("points")
     if isinstance(points, Sequence) and is_vector(points.item):
         channels = nodes_of(nodes.get("channels")) if isinstance(nodes.get("channels"), Sequence) else {}
         named = isinstance(channels.get("name"), String) and is_floats(channels.get("values"))
         # Other lists of points are shapes, such as polygons, not measurements.
-        return PlainCloud(_frame_path(nodes), stamp=find_stamp(nodes)) if named else None
+        return PlainCloud(frame_path(nodes), stamp=find_stamp(nodes)) if named else None
     return None
 
 
@@ -270,7 +267,7 @@ def find_scan(nodes: Nodes) -> LaserScan | None:
     numbers = ("angle_min", "angle_increment", "range_min", "range_max")
     if not (is_floats(nodes.get("ranges")) and all(is_float(nodes.get(name)) for name in numbers)):
         return None
-    return LaserScan(_frame_path(nodes), is_floats(nodes.get("intensities")), find_stamp(nodes))
+    return LaserScan(frame_path(nodes), is_floats(nodes.get("intensities")), find_stamp(nodes))
 
 
 @dataclass(frozen=True, slots=True)

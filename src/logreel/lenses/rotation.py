@@ -48,6 +48,15 @@ def rotated(turn: F64, vectors: F64) -> F64:
     )
 
 
+def turn_to(direction: F64) -> F64:
+    """Return a rotation, x, y, z, w, that turns the x axis to *direction*, float64[3] of any length."""
+    x, y, z = direction
+    # The sum with the x axis lies half way; opposite to it, any turn by 180 degrees does.
+    turn = np.array([0.0, -z, y, float(np.linalg.norm(direction)) + x])
+    length = float(np.linalg.norm(turn))
+    return turn / length if length > 0 else np.array([0.0, 0.0, 1.0, 0.0])
+
+
 def unit(turn: F64) -> tuple[F64, NDArray[np.bool_]]:
     """Return the quaternions with norm 1, and bool[…]: which are rotations.
 

@@ -1,4 +1,4 @@
-"""What the 3D view shows at one moment: points, poses, paths, boxes and frames, placed in one fixed frame."""
+"""What the 3D view shows at one moment: points, poses, paths, boxes, grids, markers and frames, in one fixed frame."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from logreel.lenses import (
     LaserScan,
     Lens,
     LocalPose,
+    Marker,
+    Markers,
+    OccupancyGrid,
     PackedCloud,
     PacketCloud,
     PlainCloud,
@@ -27,6 +30,7 @@ from logreel.lenses import (
     lenses_of,
 )
 from logreel.lenses.motion import ActorStates
+from logreel.lenses.rotation import rotated, turn_to
 from logreel.lenses.vehicle import VehiclePose, vehicle_poses
 from logreel.log.times import SECOND
 from logreel.meaning.frames import NOWHERE, FramePlace, FramesAt, LogFrames, plain_name
@@ -40,6 +44,12 @@ POINTS = 200_000
 PATH, ACTORS = 5000, 2000
 #: Revolutions of a scanner that sends packets are searched in this time (ns) around the moment.
 TURN = SECOND // 4
+#: Edge in cells of a grid; of larger ones each cell sent is the most occupied of several.
+CELLS = 1024
+#: Markers, and places of their lines, points and triangles, of one answer.
+MARKERS, PLACES = 5000, 200_000
+#: Shapes of which many are drawn alike, by the number that says so in an answer.
+SOLIDS = ("arrow", "cube", "sphere", "cylinder")
 #: Channels of one answer.
 CHANNELS = 64
 _CLOUDS = (PackedCloud, PlainCloud, PacketCloud)
@@ -75,7 +85,7 @@ FIRST = "Nothing was recorded before this moment: the first message is shown."
 
 @dataclass(frozen=True, slots=True)
 class SceneSource:
-    """A channel that can be shown: *kind* is cloud, scan, pose, path, actors, body or frames.
+    """A channel that can be shown: *kind* is cloud, scan, pose, path, actors, body, grid, markers or frames.
 
     shown  whether it is shown unless the user chooses
     """
@@ -96,7 +106,7 @@ class SceneItem:
     place    transform from *frame* to the fixed frame; None: not connected, so it cannot be shown
     total    number of points in the log, where fewer are sent
     arrays   float32 or uint8 arrays by name
-    labels   a text for each box
+    labels   a text for each box, or for each place of ``text_at``
     """
 
     topic: str
@@ -156,6 +166,10 @@ def _kind(lens: Lens) -> str:
         return "body"
     if isinstance(lens, ActorPose):
         return "actors"
+    if isinstance(lens, OccupancyGrid):
+        return "grid"
+    if isinstance(lens, Markers):
+        return "markers"
     return "frames" if isinstance(lens, Transform) else ""
 
 
@@ -204,7 +218,10 @@ def scene_at(
         if shown_as == "body" and ch.topic not in bodies:
             continue
         try:
-            item = _item(ch, lens, shown_as, at, bodies.get(ch.topic), points // max(1, clouds))
+            if isinstance(lens, Markers):
+                item = _markers(ch, lens, at, tree, fixed)
+            else:
+                item = _item(ch, lens, shown_as, at, bodies.get(ch.topic), points // max(1, clouds))
         except LogError as error:
             item = SceneItem(ch.topic, shown_as, at, note=f"It cannot be read: {error.text}", place=None)
         if item is not None:
@@ -235,6 +252,8 @@ def _item(
         return _points(ch, lens, shown_as, time, points)
     if shown_as == "actors":
         return _actors(ch, lens, time)
+    if shown_as == "grid":
+        return _grid(ch, lens, time)
     if shown_as == "body":
         return _body(ch, lens, time, pose, at)
     places = lens.track(ch, time, time + 1)
@@ -325,6 +344,162 @@ def _actors(ch: Channel, lens: ActorPose, time: int) -> SceneItem:
         f"{states.kind[row] or 'actor'}\n{states.id[row]} {states.model[row]}".rstrip()
         for row in rows.tolist()
     ]
+    return item
+
+
+def _grid(ch: Channel, lens: OccupancyGrid, time: int) -> SceneItem | None:
+    grids = list(lens.grids(ch, time, time + 1))
+    if not grids:
+        return None
+    grid = grids[-1]
+    cells, height, width = grid.cells, *grid.cells.shape
+    item = SceneItem(ch.topic, "grid", time, plain_name(grid.frame), total=cells.size)
+    if not cells.size:
+        item.note = "The grid has no cells."
+        return item
+    step = -(-max(height, width) // CELLS)
+    if step > 1:
+        # Missing cells are unknown, and so the least.
+        padded = np.full((-(-height // step) * step, -(-width // step) * step), -1, np.int8)
+        padded[:height, :width] = cells
+        cells = padded.reshape(len(padded) // step, step, -1, step).max(axis=(1, 3))
+        item.note = f"{step} x {step} cells of the grid are shown as one, the most occupied of them."
+    item.arrays["position"] = _finite(grid.position[None])
+    item.arrays["rotation"] = _finite(grid.rotation[None])
+    item.arrays["size"] = _finite(np.array(cells.shape[::-1]) * (grid.resolution * step))
+    item.arrays["cells"] = np.ascontiguousarray(cells).view(np.uint8)
+    return item
+
+
+class _Shapes:
+    """Markers as arrays, placed in the fixed frame."""
+
+    def __init__(self, tree: FramesAt, fixed: str) -> None:
+        self._tree, self._fixed = tree, fixed
+        self._solids: list[tuple[int, F64, F64]] = []
+        self._places: dict[str, list[tuple[F64, F64]]] = {"segment": [], "triangle": [], "point": []}
+        self.labels: list[str] = []
+        self._label_places: list[F64] = []
+        #: Names of frames that are not connected with the fixed one, and numbers of markers that are not drawn as sent.
+        self.apart: set[str] = set()
+        self.meshes = self.invisible = self.unknown = 0
+
+    def add(self, marker: Marker) -> None:
+        """Add a marker."""
+        is_placed = bool(marker.frame and self._tree.links)
+        place = self._tree.place(plain_name(marker.frame), self._fixed) if is_placed else NOWHERE
+        if place is None:
+            self.apart.add(plain_name(marker.frame))
+            return
+        size = float(np.linalg.norm(marker.rotation))
+        own = FramePlace(marker.position, marker.rotation / size if size else NOWHERE.rotation)
+        if marker.colour[3] <= 0 and not len(marker.colours):
+            self.invisible += 1
+        else:
+            self._draw(marker, place.after(own))
+
+    def _draw(self, marker: Marker, place: FramePlace) -> None:
+        points = place.position + rotated(place.rotation, marker.points)
+        each = len(marker.colours) == len(points)
+        colours = marker.colours if each else np.tile(marker.colour, (len(points), 1))
+        match marker.shape:
+            case "cube" | "sphere" | "cylinder":
+                self._solid(marker.shape, place, marker.scale, marker.colour)
+            case "mesh":
+                self.meshes += 1
+                self._solid("cube", place, marker.scale, marker.colour)
+            case "arrow":
+                self._arrow(marker, place, points)
+            case "cube list" | "sphere list":
+                for point, colour in zip(points, colours, strict=True):
+                    self._solid(marker.shape[:-5], FramePlace(point, place.rotation), marker.scale, colour)
+            case "line strip":
+                pairs = np.repeat(np.arange(len(points)), 2)[1:-1]
+                self._places["segment"].append((points[pairs], colours[pairs]))
+            case "line list":
+                even = len(points) // 2 * 2
+                self._places["segment"].append((points[:even], colours[:even]))
+            case "triangle list":
+                whole_triangles = len(points) // 3 * 3
+                self._places["triangle"].append((points[:whole_triangles], colours[:whole_triangles]))
+            case "points":
+                self._places["point"].append((points, colours))
+            case "text":
+                self.labels.append(marker.text)
+                self._label_places.append(place.position)
+            case _:
+                self.unknown += 1
+
+    def _solid(self, shape: str, place: FramePlace, scale: F64, colour: F64) -> None:
+        self._solids.append(
+            (SOLIDS.index(shape), np.concatenate([place.position, place.rotation, scale]), colour)
+        )
+
+    def _arrow(self, marker: Marker, place: FramePlace, points: F64) -> None:
+        """Add an arrow along x of its pose, or between its two points; the scale is length, width and height."""
+        scale = marker.scale
+        if len(points) >= 2:
+            along = points[1] - points[0]
+            length = float(np.linalg.norm(along))
+            # With points, the scale is the diameters of shaft and head.
+            place, scale = FramePlace(points[0], turn_to(along)), np.array([length, scale[1], scale[1]])
+        self._solid("arrow", place, scale, marker.colour)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the arrays of a SceneItem: float32 of places, uint8 of shapes and colours."""
+        arrays: dict[str, NDArray[Any]] = {}
+        solids = self._solids[:MARKERS]
+        if solids:
+            arrays["shape"] = np.array([shape for shape, _, _ in solids], np.uint8)
+            arrays["solid"] = _finite(np.array([numbers for _, numbers, _ in solids]))
+            arrays["solid_colour"] = _bytes_of(np.array([colour for _, _, colour in solids]))
+        for name, parts in self._places.items():
+            if parts:
+                most = PLACES // 6 * 6
+                arrays[name] = _finite(np.concatenate([places for places, _ in parts])[:most])
+                arrays[f"{name}_colour"] = _bytes_of(np.concatenate([colours for _, colours in parts])[:most])
+        if self.labels:
+            arrays["text_at"] = _finite(np.array(self._label_places[:MARKERS]))
+        places = [arrays[name] for name in ("segment", "triangle", "point", "text_at") if name in arrays]
+        places += [arrays["solid"][:, :3]] if solids else []
+        if places:
+            arrays["position"] = np.concatenate(places)
+        return arrays
+
+    def notes(self) -> str:
+        """Return sentences about what is not drawn as it was sent."""
+        said = [f"The log has no transform from {name!r} to {self._fixed!r}." for name in sorted(self.apart)]
+        if self.meshes:
+            said.append(f"{self.meshes} meshes are drawn as boxes: a log names their files only.")
+        if self.invisible:
+            said.append(f"{self.invisible} markers are transparent.")
+        if self.unknown:
+            said.append(f"{self.unknown} markers have a type that is not known.")
+        places = sum(len(places) for parts in self._places.values() for places, _ in parts)
+        if len(self._solids) > MARKERS or len(self.labels) > MARKERS or places > PLACES:
+            said.append("There are more markers than are drawn.")
+        return " ".join(said)
+
+
+def _bytes_of(colours: F64) -> NDArray[np.uint8]:
+    """Return uint8[n, 4] of colours from 0 to 1."""
+    return np.round(np.clip(np.nan_to_num(colours), 0, 1) * 255).astype(np.uint8)
+
+
+def _markers(ch: Channel, lens: Markers, at: int, tree: FramesAt, fixed: str) -> SceneItem | None:
+    time = last_time(ch, at)
+    if time is None:
+        return None
+    standing, left_out = lens.standing(ch, at)
+    shapes = _Shapes(tree, fixed)
+    for marker in standing:
+        shapes.add(marker)
+    item = SceneItem(ch.topic, "markers", time, total=len(standing), arrays=shapes.arrays())
+    item.labels, item.note = shapes.labels[:MARKERS], shapes.notes()
+    if left_out:
+        item.note = f"{left_out} messages before are left out. {item.note}".rstrip()
+    if not standing:
+        item.note = f"No marker stands at this moment. {item.note}".rstrip()
     return item
 
 

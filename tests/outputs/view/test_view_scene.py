@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gc
 import math
+from typing import Any
 from weakref import ref
 
 import numpy as np
 import pytest
 
 import logreel
-from logreel.lenses import LocalPose, lenses
+from logreel.lenses import LocalPose, Markers, lens_names, lenses
 from logreel.lenses.motion import from_aerospace
+from logreel.lenses.rotation import turn_to
 from logreel.meaning import frames
 from logreel.meaning.frames import NOWHERE, FramePlace, FramesAt, LogFrames
 from logreel.meaning.scenes import USUAL_SIZES, scene_at, scene_sources
@@ -205,6 +207,132 @@ def test_large_clouds_are_decimated_to_the_limit_and_say_so() -> None:
     assert item.frame == "lidar"
 
 
+def test_grids_have_their_cells_and_size() -> None:
+    cells = np.random.default_rng(2).integers(-1, 101, (3, 5)).astype(np.int8)
+    origin = {"position": {"x": 1.0, "y": 2.0, "z": 0.5}, "orientation": {"x": 0, "y": 0, "z": 0.6, "w": 0.8}}
+    info = {"resolution": 0.25, "width": 5, "height": 3, "origin": origin}
+    grid = {"header": {"frame_id": "/map"}, "info": info, "data": cells.ravel().tolist()}
+    short = {**grid, "data": cells.ravel()[:7].tolist()}
+    log = channel("nav_msgs/OccupancyGrid", grid, short).log
+    assert lens_names(log["/x"]) == ["grid"]
+    (item,) = scene_at(log, 0).items
+    assert (item.kind, item.frame, item.note) == ("grid", "map", "")
+    np.testing.assert_array_equal(item.arrays["cells"].view(np.int8), cells)
+    np.testing.assert_allclose(item.arrays["size"], (1.25, 0.75))
+    np.testing.assert_allclose(item.arrays["position"], [(1, 2, 0.5)])
+    np.testing.assert_allclose(item.arrays["rotation"], [(0, 0, 0.6, 0.8)])
+    # Cells that a message lacks are unknown.
+    (item,) = scene_at(log, S).items
+    assert item.arrays["cells"].view(np.int8).ravel().tolist() == [*cells.ravel()[:7].tolist(), -1, -1, -1]
+
+
+def test_large_grids_show_the_most_occupied_of_several_cells() -> None:
+    cells = np.random.default_rng(3).integers(-1, 101, (700, 2500)).astype(np.int8)
+    info = {"resolution": 0.1, "width": 2500, "height": 700, "origin": {"orientation": {"w": 1}}}
+    (item,) = scene_at(
+        channel("nav_msgs/OccupancyGrid", {"info": info, "data": cells.ravel().tolist()}).log, 0
+    ).items
+    shown = item.arrays["cells"].view(np.int8)
+    assert shown.shape == (234, 834)
+    for row, column in ((0, 0), (5, 7), (233, 100), (233, 833)):
+        assert shown[row, column] == cells[3 * row : 3 * row + 3, 3 * column : 3 * column + 3].max()
+    np.testing.assert_allclose(item.arrays["size"], (250.2, 70.2), rtol=1e-6)
+    assert "3 x 3 cells" in item.note
+
+
+RED, BLUE = {"r": 1.0, "g": 0.0, "b": 0.0, "a": 1.0}, {"r": 0.0, "g": 0.0, "b": 1.0, "a": 0.5}
+
+
+def marker(number: int, shape: int, **more: Any) -> dict[str, Any]:
+    pose = {"position": {"x": 1.0, "y": 2.0, "z": 3.0}, "orientation": {"x": 0, "y": 0, "z": 0.6, "w": 0.8}}
+    scale = {"x": 0.5, "y": 1.0, "z": 2.0}
+    return {"ns": "a", "id": number, "type": shape, "pose": pose, "scale": scale, "color": RED} | more
+
+
+def test_markers_are_drawn_where_their_pose_and_points_say() -> None:
+    points = [{"x": float(n), "y": 0.0, "z": 0.0} for n in range(3)]
+    sent = [
+        *(marker(n, n) for n in range(4)),
+        marker(4, 4, points=points),
+        marker(5, 5, points=points, colors=[RED, BLUE, RED]),
+        marker(7, 7, points=points),
+        marker(8, 8, points=points, color=BLUE),
+        marker(9, 9, text="here"),
+        marker(10, 10),
+        marker(11, 11, points=points),
+        marker(12, 1, color={"r": 1.0, "g": 1.0, "b": 1.0, "a": 0.0}),
+        marker(13, 0, points=points[:2]),
+    ]
+    log = channel("visualization_msgs/MarkerArray", {"markers": sent}).log
+    assert lens_names(log["/x"]) == ["markers"]
+    (item,) = scene_at(log, 0).items
+    turned = matrix(np.array([0, 0, 0.6, 0.8]), np.array([1.0, 2.0, 3.0]))
+    places = [(turned @ (n, 0, 0, 1))[:3] for n in range(3)]
+    arrays = item.arrays
+    # Arrow, cube, sphere, cylinder; the three spheres of the list, the mesh as a box, and the arrow between two points.
+    assert arrays["shape"].tolist() == [0, 1, 2, 3, 2, 2, 2, 1, 0]
+    np.testing.assert_allclose(arrays["solid"][0], (1, 2, 3, 0, 0, 0.6, 0.8, 0.5, 1, 2), rtol=1e-6)
+    np.testing.assert_allclose(arrays["solid"][4:7, :3], places, rtol=1e-6)
+    np.testing.assert_allclose(arrays["solid"][8, :3], places[0], rtol=1e-6)
+    np.testing.assert_allclose(arrays["solid"][8, 7:], (1, 1, 1), rtol=1e-6)
+    along = matrix(arrays["solid"][8, 3:7])[:3, 0]
+    np.testing.assert_allclose(along, places[1] - places[0], atol=1e-6)
+    np.testing.assert_allclose(arrays["segment"], [places[n] for n in (0, 1, 1, 2, 0, 1)], rtol=1e-6)
+    assert arrays["segment_colour"].tolist() == [[255, 0, 0, 255]] * 5 + [[0, 0, 255, 128]]
+    np.testing.assert_allclose(arrays["triangle"], places, rtol=1e-6)
+    np.testing.assert_allclose(arrays["point"], places, rtol=1e-6)
+    assert arrays["point_colour"].tolist() == [[0, 0, 255, 128]] * 3
+    assert item.labels == ["here"]
+    np.testing.assert_allclose(arrays["text_at"], [(1, 2, 3)])
+    assert "1 meshes are drawn as boxes" in item.note
+    assert "1 markers are transparent" in item.note
+
+
+def test_markers_stand_until_they_are_replaced_deleted_or_expire() -> None:
+    """Against a plain loop over all messages."""
+    rng = np.random.default_rng(4)
+    messages = [
+        {
+            "markers": [
+                marker(
+                    int(rng.integers(4)),
+                    1,
+                    action=int(rng.choice([0, 0, 0, 2, 3], p=[0.3, 0.3, 0.2, 0.15, 0.05])),
+                )
+                | {"lifetime": int(rng.choice([0, 2, 5])) * S, "text": str(n)}
+                for _ in range(rng.integers(3))
+            ]
+        }
+        for n in range(60)
+    ]
+    ch = channel("visualization_msgs/MarkerArray", *messages)
+    for at in range(-S // 2, 62 * S, S // 2):
+        due: dict[int, str] = {}
+        until: dict[int, float] = {}
+        for n, message in enumerate(messages):
+            for one in message["markers"] if n * S <= at else ():
+                if one["action"] == 3:
+                    due.clear()
+                elif one["action"] == 2:
+                    due.pop(one["id"], None)
+                else:
+                    due[one["id"]] = one["text"]
+                    until[one["id"]] = n * S + one["lifetime"] if one["lifetime"] else math.inf
+        standing, left_out = Markers(True).standing(ch, at)
+        assert {m.name: m.text for m in standing} == {
+            f"a/{n}": text for n, text in due.items() if at < until[n]
+        }
+        assert left_out == 0
+
+
+def test_rotations_to_a_direction_turn_the_x_axis() -> None:
+    for direction in np.array(
+        [[2, 0, 0], [-3, 0, 0], [0, 1, 0], [0, 0, -1], [1, 2, 3], [-1, 1e-9, 0]], np.float64
+    ):
+        along = matrix(turn_to(direction))[:3, 0]
+        np.testing.assert_allclose(along, direction / np.linalg.norm(direction), atol=1e-6)
+
+
 def test_arrays_that_the_page_has_are_not_sent_again() -> None:
     with logreel.open(drive(3)) as log:
         first = scene_at(log, log.start + S)
@@ -212,7 +340,12 @@ def test_arrays_that_the_page_has_are_not_sent_again() -> None:
         later = scene_at(log, log.start + 2 * S, have={item.topic: item.time for item in first.items})
     assert all(item.arrays for item in first.items)
     assert not any(item.arrays for item in again.items)
-    assert all(item.arrays for item in later.items)
+    sent = {item.topic: item.time for item in first.items}
+    assert {item.topic for item in later.items if item.arrays} == {
+        item.topic for item in later.items if item.time > sent[item.topic]
+    }
+    # The map was recorded once.
+    assert {item.topic for item in later.items if not item.arrays} == {"/map"}
     assert [item.place.numbers() for item in again.items] == [item.place.numbers() for item in first.items]
 
 

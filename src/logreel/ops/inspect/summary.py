@@ -24,6 +24,8 @@ from logreel.lenses import (
     Joints,
     LaserScan,
     Lens,
+    Markers,
+    OccupancyGrid,
     PackedCloud,
     PacketCloud,
     PlainCloud,
@@ -99,6 +101,8 @@ ROLES: dict[type, str] = {
     PackedCloud: "point clouds",
     PlainCloud: "point clouds",
     PacketCloud: "laser packets",
+    OccupancyGrid: "maps of occupancy",
+    Markers: "markers",
 }
 #: Messages come in bursts if their median period is this much shorter than their mean one.
 BURSTS = 3

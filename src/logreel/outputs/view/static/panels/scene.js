@@ -11,7 +11,9 @@ import { bounds, frameAxes, middle, put, shape } from "./scene/items.js";
 import { colour, free, grid, gridKey, line } from "./scene/shapes.js";
 import { names, notes } from "./scene/words.js";
 
-const KINDS = { cloud: "Point clouds", scan: "Scans", pose: "Poses", path: "Paths", actors: "Actors", body: "Vehicles", frames: "Transforms" };
+const KINDS = { cloud: "Point clouds", scan: "Scans", pose: "Poses", path: "Paths", actors: "Actors", body: "Vehicles", grid: "Maps of occupancy", markers: "Markers", frames: "Transforms" };
+/** Kinds whose arrays stay until the next message. */
+const KEPT = new Set(["cloud", "scan", "path", "grid"]);
 /** Pixels that poses and vehicles have at least. */
 const LEAST = 34;
 const VIEWS = { Oblique: [-2.2, 0.6], "From above": [-Math.PI / 2, Math.PI / 2 - 0.01], "From behind": [Math.PI, 0.35], "From the side": [-Math.PI / 2, 0.15] };
@@ -216,7 +218,7 @@ class ScenePanel {
       let one = this.items.get(item.topic);
       if (!one || Object.keys(item.arrays).length) {
         free(one?.object);
-        one = { object: shape(item), keep: item.kind === "cloud" || item.kind === "scan" || item.kind === "path" };
+        one = { object: shape(item), keep: KEPT.has(item.kind) };
         this.items.set(item.topic, one);
         this.scene.add(one.object);
       }
@@ -258,7 +260,8 @@ class ScenePanel {
     if (box.isEmpty()) return;
     const size = box.getSize(new THREE.Vector3()).length();
     box.getCenter(this.orbit.target);
-    this.orbit.far = Math.max(2, size * Math.max(0.95, 0.8 / this.orbit.camera.aspect));
+    // A sphere around all is seen whole from here, also where the panel is narrow.
+    this.orbit.far = Math.max(2, size / 2 / Math.sin((this.orbit.camera.fov * Math.PI) / 360) / Math.min(1, this.orbit.camera.aspect));
     if (centre && !all && this.following) this.orbit.target.copy(centre);
     this.orbit.apply();
     this.fitted = true;

@@ -2,6 +2,7 @@
 
 import * as THREE from "/vendor/three/three.module.min.js";
 import { axes, boxes, colour, craft, line, points } from "./shapes.js";
+import { cells, markers } from "./drawings.js";
 
 /** Return the object for an item; `userData.position` keeps its places. */
 export function shape({ kind, arrays, labels }) {
@@ -10,6 +11,8 @@ export function shape({ kind, arrays, labels }) {
     if (kind === "cloud") group.add(points(arrays, { size: 1.6 }));
     else if (kind === "scan") group.add(points(arrays, { size: 3, plain: colour("--series-2") }));
     else if (kind === "actors") group.add(boxes(arrays, labels));
+    else if (kind === "grid") group.add(cells(arrays));
+    else if (kind === "markers") group.add(markers(arrays));
     else if (kind === "path") group.add(line(position, colour("--series-4")));
     else {
       const one = kind === "body" ? craft() : axes(1), turn = arrays.rotation;
@@ -21,8 +24,14 @@ export function shape({ kind, arrays, labels }) {
       if (kind === "body") group.add(line(Float32Array.of(position[0], position[1], 0, ...position.subarray(0, 3)), colour("--faint")));
     }
   }
-  group.userData.position = position;
+  group.userData.position = kind === "grid" && position ? corners(arrays) : position;
   return group;
+}
+
+/** The corners of a grid, so that all of it is in sight. */
+function corners({ position, rotation, size }) {
+  const turn = new THREE.Quaternion(...rotation.subarray(0, 4)).normalize(), start = new THREE.Vector3(...position.subarray(0, 3));
+  return Float32Array.from([[0, 0], [1, 0], [0, 1], [1, 1]].flatMap(([x, y]) => [...new THREE.Vector3(x * size[0], y * size[1], 0).applyQuaternion(turn).add(start)]));
 }
 
 /** Place an object in the fixed frame; without a place it is not shown. */

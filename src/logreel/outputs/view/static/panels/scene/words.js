@@ -19,6 +19,8 @@ export function names({ items, frames }, camera, width, height) {
   };
   for (const one of frames?.children ?? []) add(one.position, one.userData.name, true);
   for (const { item, object } of items.values()) {
+    const at = item.kind === "markers" ? item.arrays.text_at : null;
+    if (at && item.place) for (const [i, text] of item.labels.entries()) if (found.length < 60 && text) add(new THREE.Vector3(...at.subarray(3 * i, 3 * i + 3)), text, false);
     if (item.kind !== "actors") continue;
     for (const [i, label] of item.labels.entries()) {
       const [kind, name] = label.split("\n");
