@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 
 from logreel.lenses import (
+    Diagnostics,
     Image,
     Imu,
     Joints,
     KnownWhen,
     LaserScan,
+    Markers,
+    OccupancyGrid,
     PackedCloud,
     PlainCloud,
     Pose,
@@ -121,8 +124,13 @@ STAMPS = {
         ("std_msgs/Empty", []),
         ("geometry_msgs/Twist", []),
         ("geometry_msgs/Polygon", []),
-        ("nav_msgs/OccupancyGrid", []),
-        ("diagnostic_msgs/DiagnosticArray", []),
+        ("nav_msgs/OccupancyGrid", [OccupancyGrid("header.frame_id")]),
+        (
+            "visualization_msgs/Marker",
+            [Markers(False), Pose("pose.position", "pose.orientation", FRAME)],
+        ),
+        ("visualization_msgs/MarkerArray", [Markers(True)]),
+        ("diagnostic_msgs/DiagnosticArray", [Diagnostics()]),
     ],
 )
 def test_types_have_their_lenses(name, expected):
@@ -133,10 +141,13 @@ def test_types_have_their_lenses(name, expected):
 
 
 def test_every_lens_reads_a_channel_without_messages():
-    readers = ("track", "clouds", "motion", "series", "pictures", "lines")
+    readers = ("track", "clouds", "motion", "series", "pictures", "lines", "grids")
     seen = set()
     for name in standard().names():
         for lens in lenses(ch := channel(name)):
+            if isinstance(lens, Markers):
+                assert lens.standing(ch, 0) == ([], 0)
+                continue
             read = next(getattr(lens, r) for r in readers if hasattr(lens, r))
             got = read(ch)
             if hasattr(got, "__next__") or isinstance(got, list | dict):
@@ -144,7 +155,7 @@ def test_every_lens_reads_a_channel_without_messages():
             else:
                 assert not len(getattr(got, "position", got[0] if isinstance(got, tuple) else None)), name
             seen.add(type(lens))
-    assert len(seen) == 12
+    assert len(seen) == 14
 
 
 def test_poses_of_odometry():
@@ -281,3 +292,28 @@ def test_a_damaged_message_does_not_shift_the_others():
     whole = [encoded(root, {"level": 2, "msg": f"m{i}"}) for i in range(3)]
     log = log_of("rosgraph_msgs/Log", [whole[0], whole[1][:20], whole[2]])
     assert [(line.time, line.text) for line in log.text] == [(0, "m0"), (2 * S, "m2")]
+
+
+def test_diagnostics_are_lines_where_the_level_of_a_part_changes():
+    def state(name, level, message):
+        return {"name": name, "level": level, "message": message}
+
+    ch = channel(
+        "diagnostic_msgs/DiagnosticArray",
+        {"status": [state("motor", 0, "running"), state("lidar", 1, "slow")]},
+        {"status": [state("motor", 0, "running at 3 Hz"), state("lidar", 1, "slow, 8 Hz")]},
+        {"status": [state("motor", 2, "no answer")]},
+        {"status": []},
+        {"status": [state("lidar", 0, "fine"), state("motor", 3, "stale"), state("arm", 7, "odd")]},
+    )
+    due = [
+        (0, 4, "slow", "lidar"),
+        (2, 3, "no answer", "motor"),
+        (4, 6, "fine", "lidar"),
+        (4, 4, "stale", "motor"),
+        (4, None, "odd", "arm"),
+    ]
+    lines = [(line.time // 10**9, line.level, line.text, line.source) for line in text_lines(ch.log)]
+    assert sorted(lines, key=str) == sorted(due, key=str)
+    # What is the same as before the interval is no line of it.
+    assert [line.source for line in Diagnostics().lines(ch, 10**9, 3 * 10**9)] == ["motor"]

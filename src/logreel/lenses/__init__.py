@@ -48,7 +48,7 @@ from logreel.lenses.motion import (
     find_transform,
 )
 from logreel.lenses.position import Fixes, KnownWhen, Position, find_position
-from logreel.lenses.text import Text, find_text
+from logreel.lenses.text import Diagnostics, Text, find_diagnostics, find_text
 from logreel.log.scan import TextLine
 from logreel.registry.registry import Registry
 
@@ -59,6 +59,7 @@ __all__ = [
     "ActorBox",
     "ActorPose",
     "ActorStates",
+    "Diagnostics",
     "Fixes",
     "Image",
     "Imu",
@@ -92,7 +93,7 @@ __all__ = [
 
 Motion = Pose | LocalPose | Transform | Imu | Joints | ActorPose | ActorBox
 Clouds = PackedCloud | PlainCloud | PacketCloud | LaserScan | RangeScan
-Lens = Position | Text | Image | Clouds | Motion | OccupancyGrid | Markers
+Lens = Position | Text | Image | Clouds | Motion | OccupancyGrid | Markers | Diagnostics
 
 #: What recognises the meaning of a channel; other packages add theirs.
 LENSES: Registry[LensFinder] = Registry(
@@ -103,7 +104,10 @@ LENSES: Registry[LensFinder] = Registry(
         for finder in (
             LensFinder("position", find_position, by_fields=True),
             LensFinder("text", find_text, by_fields=True),
+            LensFinder("diagnostics", find_diagnostics, by_fields=True),
             LensFinder("image", find_image, by_fields=True),
+            # Before poses, as a marker has one.
+            LensFinder("markers", find_markers, by_fields=True),
             LensFinder("pose", find_pose, by_fields=True),
             LensFinder("transform", find_transform, by_fields=True),
             LensFinder("cloud", find_cloud, by_fields=True),
@@ -111,7 +115,6 @@ LENSES: Registry[LensFinder] = Registry(
             LensFinder("scan", find_scan, by_fields=True),
             LensFinder("scan", find_ranges, by_fields=True),
             LensFinder("grid", find_grid, by_fields=True),
-            LensFinder("markers", find_markers, by_fields=True),
             LensFinder("imu", find_imu, by_fields=True),
             LensFinder("joints", find_joints, by_fields=True),
             LensFinder("actors", find_actor_pose, by_fields=True),
@@ -176,6 +179,6 @@ def text_lines(log: Log) -> Iterator[TextLine]:
     lines: list[TextLine] = []
     for ch in log.channels.values():
         for lens in lenses(ch):
-            if isinstance(lens, Text) and len(ch):
+            if isinstance(lens, Text | Diagnostics) and len(ch):
                 lines += lens.lines(ch)
     return iter(sorted(lines, key=lambda line: line.time))

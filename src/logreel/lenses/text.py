@@ -9,14 +9,17 @@ import numpy as np
 
 from logreel.dataclass import dataclass
 from logreel.io.arrays import I64
-from logreel.layout.nodes import String
+from logreel.layout.nodes import Sequence, String
 from logreel.lenses.base import (
     Nodes,
     Stamp,
+    columns,
     columns_by_path,
     find_stamp,
+    is_integer,
     is_number,
     members,
+    nodes_of,
     paths_with,
     stamps_of,
 )
@@ -44,6 +47,8 @@ LEVEL_NAMES = {
     "EMERGENCY": 0,
 }
 ROS2_LEVELS = ((10, 7), (20, 6), (30, 4), (40, 3), (50, 2))
+#: The level of a good state, and syslog numbers of those of diagnostics: good, warning, error, stale.
+_GOOD, _DIAGNOSTIC_LEVELS = 0, {0: 6, 1: 4, 2: 3, 3: 4}
 #: Fields that lines of text have besides text, level and source.
 _MORE = {
     "header",
@@ -92,6 +97,32 @@ class Text:
         source = column[self.source].to_pylist() if self.source else [""] * len(messages)
         lines = list(map(TextLine, messages.time.tolist(), level, column[self.text].to_pylist(), source))
         return lines, stamps_of(self.stamp, column, len(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostics:
+    """States of parts of a robot, each with a level and a text, sent again and again: diagnostic_msgs/DiagnosticArray.
+
+    status  path of the list of states
+    """
+
+    status: str = "status"
+
+    def lines(self, ch: Channel, start: int | None = None, end: int | None = None) -> list[TextLine]:
+        """Return a line for each state of *ch* with another level than before, start <= time < end (ns).
+
+        In file order. The first state of a part is a line if it is not good. The source of a line is the part's name.
+        """
+        paths = [f"{self.status}.{name}" for name in ("name", "level", "message")]
+        # Levels before *start* tell what changes after it.
+        states = columns(ch, paths, None, end)
+        lines, before = list[TextLine](), dict[str, int]()
+        values = (states.time.tolist(), *(states.values[path].tolist() for path in paths))
+        for time, name, level, message in zip(*values, strict=True):
+            if before.get(name, _GOOD) != level and (start is None or time >= start):
+                lines.append(TextLine(time, _DIAGNOSTIC_LEVELS.get(level), message, name))
+            before[name] = level
+        return lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,3 +192,10 @@ def find_text(nodes: Nodes) -> Text | None:
     bits = isinstance(nodes.get("file"), String) and isinstance(nodes.get("function"), String)
     levels = BIT_LEVELS if bits and is_number(nodes.get("line")) else ()
     return Text(name, level, source, levels, find_stamp(nodes))
+
+
+def find_diagnostics(nodes: Nodes) -> Diagnostics | None:
+    """Return the Diagnostics that *nodes* describe, or None."""
+    state = nodes_of(nodes.get("status")) if isinstance(nodes.get("status"), Sequence) else {}
+    named = all(isinstance(state.get(name), String) for name in ("name", "message"))
+    return Diagnostics() if named and is_integer(state.get("level")) else None

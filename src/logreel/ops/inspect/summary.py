@@ -19,6 +19,7 @@ import numpy as np
 from logreel.dataclass import dataclass
 from logreel.errors import LogError
 from logreel.lenses import (
+    Diagnostics,
     Image,
     Imu,
     Joints,
@@ -236,7 +237,7 @@ def _sensors(channels: Found, left_out: Sequence[type]) -> Iterator[Fact]:
 
 def _others(channels: Found, left_out: Sequence[type]) -> Iterator[Fact]:
     """Yield the topics whose meaning is not known, those with the most messages first."""
-    known = (*ROLES, Text, Transform, *left_out)
+    known = (*ROLES, Diagnostics, Text, Transform, *left_out)
     rest = [ch for ch, fitting in channels if not any(isinstance(lens, known) for lens in fitting)]
     rest.sort(key=lambda ch: -len(ch))
     for ch in rest[:TOPICS]:
