@@ -661,7 +661,9 @@ def _large(log: Log, most: int) -> dict[str, int]:
 
 def _is_text(ch: Channel) -> bool:
     """Return whether messages of *ch* are lines of the log's text, each of which becomes an object of Python."""
-    return ch.topic.partition("[")[0] == "~text" or (not ch.reserved and _has_lens(ch, Text))
+    return ch.topic.partition("[")[0] == "~text" or (
+        not ch.reserved and any(_has_lens(ch, lens) for lens in (Text, Diagnostics))
+    )
 
 
 def _has_lens(ch: Channel, meaning: type) -> bool:
