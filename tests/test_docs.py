@@ -11,14 +11,17 @@ from __future__ import annotations
 import doctest
 import os
 import re
+import shlex
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+
+from support.harness.forked import forked
 
 ROOT = Path(__file__).resolve().parents[1]
 FENCE = re.compile(r"(?P<indent> *)(?P<fence>`{3,}|~{3,}) *(?P<language>[\w-]*)")
@@ -33,6 +36,8 @@ ENVIRONMENT = {
     "PYTHONWARNINGS": "error",
     "LC_ALL": "C.UTF-8",
 }
+#: What users start.
+PROCESS = (sys.executable, "-m", "logreel")
 
 
 class Block(NamedTuple):
@@ -81,10 +86,10 @@ def commands(block: Block) -> Iterator[tuple[int, str, str]]:
         yield line, re.sub(r"\\\n(> )?", "", call[1]), output.rstrip("\n")
 
 
-def run_command(page: str, line: int, command: str, expected: str) -> None:
-    """Run a shell line in which ``logreel`` is that of this interpreter, pipes included."""
+def run_command(page: str, line: int, command: str, expected: str, program: Sequence[str] = PROCESS) -> None:
+    """Run a shell line in which *program* is ``logreel``, pipes included; without it that of this interpreter."""
     plain = re.sub(r"(?<![\w./])\./logreel\b", "logreel", command)
-    script = f'logreel() {{ "{sys.executable}" -m logreel "$@"; }}\n{plain}\n'
+    script = f'logreel() {{ {shlex.join(program)} "$@"; }}\n{plain}\n'
     path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]))
     done = subprocess.run(
         ["sh", "-c", script],
@@ -116,27 +121,31 @@ def run_python(page: str, block: Block, names: dict[str, Any]) -> None:
         exec(compile("\n" * (block.line - 1) + block.code, page, "exec"), names)  # noqa: S102 - our own pages
 
 
-def run_page(page: str, text: str) -> None:
-    """Run all blocks of a page in the current directory."""
+def run_page(page: str, text: str, program: Sequence[str] = PROCESS) -> None:
+    """Run all blocks of a page in the current directory; *program* is ``logreel``."""
     names: dict[str, Any] = {"__name__": "__page__"}
     for block in blocks(text):
         if block.language in {"python", "pycon"}:
             run_python(page, block, names)
         elif block.language in {"console", *SHELLS}:
             for line, command, expected in commands(block):
-                run_command(page, line, command, expected)
+                run_command(page, line, command, expected, program)
 
 
 SKILL = ROOT / "skills/logreel/SKILL.md"
 PAGES = [
     path for path in (ROOT / "README.md", SKILL, *sorted((ROOT / "docs").rglob("*.md"))) if path.exists()
 ]
+#: Pages whose commands are started as users start them; those of the others are forks, which start much faster. So are
+#: those of the README, whose lines run in processes without the libraries of extras, below.
+IN_PROCESSES = {ROOT / "docs/tutorial.md"}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    run_page(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
+    program = PROCESS if path in IN_PROCESSES else forked()
+    run_page(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"), program)
 
 
 def test_the_index_for_language_models_names_every_page_once() -> None:

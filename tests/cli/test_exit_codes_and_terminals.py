@@ -18,6 +18,7 @@ from logreel.cli import draw, main
 from logreel.cli.exits import report
 from support.builders.sample_logs import tiny
 from support.harness.cli_runner import Run, Spawn, environment
+from support.harness.forked import forked
 
 
 @pytest.mark.parametrize(
@@ -145,7 +146,7 @@ def test_csv_on_a_terminal_is_escaped(logs: Path) -> None:
 def on_terminal(*args: str | Path) -> bytes:
     """Return everything that a command line prints on a terminal, on stdout and stderr."""
     leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "logreel", *map(str, args)]
+    command = forked(*args)
     child = subprocess.Popen(
         command, stdout=follower, stderr=follower, env={**environment(), "TERM": "xterm"}
     )
@@ -346,7 +347,7 @@ def test_a_full_disk_is_reported_once(logs: Path) -> None:
     "verb", ["info", "info --json", "summary", "du", "check", "health", "stats", "text", "params"]
 )
 def test_a_full_stdout_is_a_failure_and_no_partial_success(verb: str, logs: Path) -> None:
-    command = [sys.executable, "-m", "logreel", *verb.split(), str(logs / "flight.ulg")]
+    command = forked(*verb.split(), logs / "flight.ulg")
     # Unbuffered, so that the first line fails and not the flush at the end.
     unbuffered = environment() | {"PYTHONUNBUFFERED": "1"}
     with open("/dev/full", "wb") as full:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import pytest
 
 import logreel
 from support.harness.cli_runner import environment
+from support.harness.forked import forked
 
 SCHEMA = logreel.Schema("wind", "ulog", "wind:uint64_t timestamp;uint64_t n;")
 #: Seconds after which a process that should print or end is killed: far more than it ever takes.
@@ -23,10 +24,10 @@ PATIENCE = 100.0
 
 
 @contextmanager
-def follower(*args: object) -> Iterator[subprocess.Popen[str]]:
-    """Run ``logreel`` until the end of the block; it is killed if it hangs."""
+def follower(*args: object, program: Sequence[str] = ()) -> Iterator[subprocess.Popen[str]]:
+    """Run ``logreel``, or *program*, until the end of the block; it is killed if it hangs."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "logreel", *map(str, args)],
+        [*(program or forked()), *map(str, args)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -89,7 +90,8 @@ def test_cat_chooses_fields_times_and_a_count_of_a_growing_log(tmp_path: Path) -
 
 def test_ctrl_c_ends_with_a_whole_line_and_exit_code_130(tmp_path: Path) -> None:
     w = Recorder(tmp_path / "x.ulg")
-    with follower("cat", "-f", tmp_path / "x.ulg") as cat:
+    process = (sys.executable, "-m", "logreel")
+    with follower("cat", "-f", tmp_path / "x.ulg", program=process) as cat:
         first = cat.stdout.readline()
         cat.send_signal(signal.SIGINT)
         out, err = cat.communicate()

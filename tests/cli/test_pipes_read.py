@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -17,15 +16,15 @@ import logreel
 from support.builders.contents import SAMPLES
 from support.formats import builtin_formats
 from support.harness.cli_runner import Spawn, environment
+from support.harness.forked import forked
 
 SUFFIXES = sorted(SAMPLES)
-HEAD = [sys.executable, "-m", "logreel"]
 
 
 def piped(*args: str) -> subprocess.Popen[bytes]:
     pipe = subprocess.PIPE
     # Without buffers: lines that are read ahead of ``communicate`` would be lost to it.
-    return subprocess.Popen([*HEAD, *args], 0, stdin=pipe, stdout=pipe, stderr=pipe, env=environment())
+    return subprocess.Popen(forked(*args), 0, stdin=pipe, stdout=pipe, stderr=pipe, env=environment())
 
 
 def first_lines(process: subprocess.Popen[bytes], data: bytes) -> tuple[bytes, int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import logreel
 from support.builders.sample_logs import tiny
 from support.formats import builtin_formats, sample_log
 from support.harness.cli_runner import Run, Spawn, environment
+from support.harness.forked import forked
 from support.samples.mcap.builder import tiny as mcap
 
 
@@ -42,7 +42,7 @@ WRITING = [
 def test_no_log_is_written_to_a_terminal(field: Path, args: list[str]) -> None:
     own, theirs = pty.openpty()
     with subprocess.Popen(
-        [sys.executable, "-m", "logreel", *args, "-o", "-"],
+        forked(*args, "-o", "-"),
         stdout=theirs,
         stderr=subprocess.PIPE,
         env=environment(),
@@ -62,7 +62,7 @@ def test_a_reader_that_closes_the_pipe_ends_the_verb_quietly(name: str, tmp_path
     path = tmp_path / f"x{builtin_formats()[name].suffixes[0]}"
     path.write_bytes(sample_log(name))
     # More than a pipe holds, so that the verb is still writing when the reader ends.
-    command = [sys.executable, "-m", "logreel", "merge", *[str(path)] * 12, "--align", "+1s", "-o", "-"]
+    command = forked("merge", *[str(path)] * 12, "--align", "+1s", "-o", "-")
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
     ) as process:
@@ -77,7 +77,7 @@ def test_a_reader_that_closes_the_pipe_ends_the_verb_quietly(name: str, tmp_path
 def test_an_error_in_the_middle_is_reported_with_exit_code_1(field: Path) -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "logreel", "slice", "two.mcap", "-o", "-"],
+            forked("slice", "two.mcap", "-o", "-"),
             stdout=full,
             stderr=subprocess.PIPE,
             env=environment(),
@@ -93,7 +93,7 @@ def test_a_log_is_not_appended_to_itself(field: Path) -> None:
     for args in (["slice"], ["convert", "--format", "mcap"], ["merge", "one.ulg", "--format", "mcap"]):
         with open("one.ulg", "ab") as same:
             done = subprocess.run(
-                [sys.executable, "-m", "logreel", args[0], "one.ulg", *args[1:], "-o", "-"],
+                forked(args[0], "one.ulg", *args[1:], "-o", "-"),
                 stdout=same,
                 stderr=subprocess.PIPE,
                 env=environment(),
@@ -117,7 +117,7 @@ def test_merge_writes_the_format_that_is_asked_for(spawn: Spawn, run: Run, field
 
 
 def test_record_sends_a_flush_while_lines_still_arrive(field: Path) -> None:
-    command = [sys.executable, "-m", "logreel", "record", "-o", "-", "--format", "mcap"]
+    command = forked("record", "-o", "-", "--format", "mcap")
     with subprocess.Popen(
         [*command, "--ahead", "0", "--flush", "10ms"],
         stdin=subprocess.PIPE,

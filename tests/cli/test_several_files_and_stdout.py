@@ -14,6 +14,7 @@ import pytest
 import logreel
 from support.builders.sample_logs import tiny
 from support.harness.cli_runner import Run, Spawn, environment
+from support.harness.forked import forked
 from support.samples.mcap.builder import tiny as mcap
 from support.samples.rosbag.builder import tiny as bag
 
@@ -230,7 +231,7 @@ def on_a_terminal(*args: str) -> tuple[int, bytes]:
     """Exit code and what a terminal shows of stdout."""
     own, theirs = pty.openpty()
     with subprocess.Popen(
-        [sys.executable, "-m", "logreel", *args], stdout=theirs, stderr=subprocess.DEVNULL, env=environment()
+        forked(*args), stdout=theirs, stderr=subprocess.DEVNULL, env=environment()
     ) as process:
         os.close(theirs)
         shown = b""

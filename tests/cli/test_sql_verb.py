@@ -8,7 +8,6 @@ import os
 import pty
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.harness.cli_runner import Run, environment
+from support.harness.forked import forked
 
 QUERY = "SELECT time, time_ns, flag, cells[1].volt AS v, log FROM pair ORDER BY time_ns LIMIT 2"
 ROWS = [
@@ -76,7 +76,7 @@ def test_o_writes_the_result_to_a_file(run: Run, form: str) -> None:
 
 
 def test_arrow_is_written_into_a_pipe() -> None:
-    command = [sys.executable, "-m", "logreel", "sql", QUERY, "tiny.ulg", "--format", "arrow"]
+    command = forked("sql", QUERY, "tiny.ulg", "--format", "arrow")
     done = subprocess.run(command, stdout=subprocess.PIPE, env=environment(), check=True)
     Path("z.arrow").write_bytes(done.stdout)
     assert read(Path("z.arrow")) == ROWS
@@ -133,7 +133,7 @@ def test_each_error_has_its_exit_code_and_one_sentence(
 @pytest.mark.parametrize(("form", "code"), [("parquet", 2), ("csv", 0)])
 def test_binary_results_to_a_terminal_are_refused(form: str, code: int) -> None:
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "logreel", "sql", "SELECT 'a\x1b' AS a", "tiny.ulg", "--format", form]
+    command = forked("sql", "SELECT 'a\x1b' AS a", "tiny.ulg", "--format", form)
     done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, env=environment(), check=False)
     os.close(theirs)
     shown = b""

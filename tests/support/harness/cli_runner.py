@@ -14,6 +14,7 @@ import pytest
 
 from logreel.cli import main
 from support.builders.sample_logs import damaged, hostile, incompatible, short_flight, tiny
+from support.harness.forked import forked
 
 SRC = Path(__file__).resolve().parents[3] / "src"
 
@@ -52,11 +53,15 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture
 def spawn() -> Spawn:
-    """Return a function that runs Python in a separate process, for 120 s at most; longer in ``make soak``."""
+    """Return a function that runs Python in a separate process, for 120 s at most; longer in ``make soak``.
+
+    ``-m logreel`` is a fork of a process that has imported all, see ``forked``.
+    """
     seconds = 1200 if "LOGREEL_SOAK" in os.environ else 120
 
     def call(*args: str | Path, **options: Any) -> subprocess.CompletedProcess[bytes]:
-        command = [sys.executable, *map(str, args)]
+        is_forked = args[:2] == ("-m", "logreel") and options.keys() <= {"input", "stdin", "check", "cwd"}
+        command = forked(*args[2:]) if is_forked else [sys.executable, *map(str, args)]
         return subprocess.run(command, capture_output=True, env=environment(), timeout=seconds, **options)
 
     return call
