@@ -12,6 +12,8 @@ import logreel
 from logreel.errors import LogError, UsageError
 from logreel.formats.ulog.meaning.flight import MAIN_STATES, nav_state_names
 from logreel.lenses.facts import Chart, Series
+from logreel.log.columns import ColumnReader
+from logreel.log.log import Channel
 from logreel.meaning.charts import MAX_CHARTS, bands, charts, first_charts, side_panels
 from logreel.meaning.curves import FUNCTIONS, series_curve
 from support.builders.contents import SAMPLES
@@ -193,6 +195,32 @@ def test_a_damaged_log_has_the_charts_of_what_is_left() -> None:
     with logreel.open(data[: len(data) // 2]) as log:
         assert charts(log)[0].title == "Attitude"
         assert bands(log)
+
+
+def test_channels_behind_the_last_chart_are_not_read_and_fields_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "many.mcap"
+    schema = logreel.Schema("robot/Part", "ros1msg", "float64 a\nfloat32 b\nstring text\n")
+    with logreel.create(path) as out:
+        for number in range(3 * MAX_CHARTS):
+            channel = out.add_channel(f"/part{number}", schema)
+            for n in range(3):
+                out.write(channel, n, {"a": n, "b": -n, "text": "nothing to draw"})
+    read: list[list[str]] = []
+
+    class Counted(ColumnReader):
+        def __init__(self, ch: Channel, wanted: list[str] | None) -> None:
+            read.append([ch.topic, *(wanted or [])])
+            super().__init__(ch, wanted)
+
+    monkeypatch.setattr("logreel.meaning.charts.ColumnReader", Counted)
+    with logreel.open(path) as log:
+        found = charts(log)
+        assert len(found) == MAX_CHARTS
+        assert [series.field for chart in found[:2] for series in chart.series] == ["a", "b"]
+    assert {tuple(fields) for _, *fields in read} == {("a", "b")}
+    assert len({topic for topic, *_ in read}) == MAX_CHARTS // 2
 
 
 def test_an_empty_log_has_no_charts(tmp_path: Path) -> None:

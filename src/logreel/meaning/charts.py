@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
@@ -9,6 +10,8 @@ import numpy as np
 
 from logreel.dataclass import replace
 from logreel.errors import LogError
+from logreel.io.arrays import F64
+from logreel.layout.nodes import Bytes, FixedArray, Node, Rest, Sequence, String, Struct
 from logreel.lenses import (
     ActorPose,
     Image,
@@ -23,9 +26,10 @@ from logreel.lenses import (
 )
 from logreel.lenses.base import is_vector, members, nodes_of
 from logreel.lenses.facts import MAP, PICTURE, SCENE, SPECTROGRAM, Band, Chart, Series
+from logreel.log.columns import ColumnReader, own_paths
 from logreel.log.log import Channel, Log
 from logreel.log.topic_fields import check_fields
-from logreel.meaning.curves import FUNCTIONS, STAMPS, TIMES, channel_curves, paths_of
+from logreel.meaning.curves import FUNCTIONS, MAX_ITEMS, STAMPS, TIMES, paths_of, sample_numbers
 from logreel.registry.registry import bands_of, charts_of
 
 #: Most charts, and most curves of a chart, that are proposed.
@@ -78,9 +82,11 @@ def charts(log: Log) -> list[Chart]:
     A format proposes charts for its logs; where it proposes none, lenses and fields that vary decide. Damage never
     raises an error here.
     """
-    shown = _present(log, _proposed(log))
+    shown = list(_present(log, _proposed(log)))
     if not shown:
-        shown = _present(log, [*_by_lenses(log), *_by_fields(log), *_rates(log)])
+        # Of hundreds of channels, those behind the last chart are not read.
+        guessed = itertools.chain(_by_lenses(log), _by_fields(log), _rates(log))
+        shown = list(itertools.islice(_present(log, guessed), MAX_CHARTS))
     return sorted(shown[:MAX_CHARTS], key=lambda chart: not chart.first)
 
 
@@ -131,14 +137,12 @@ def _proposed(log: Log) -> Iterator[Chart]:
         yield from charts_of(log)
 
 
-def _present(log: Log, charts: Iterable[Chart]) -> list[Chart]:
-    """Return the charts with those series that the log has messages for."""
-    shown = []
+def _present(log: Log, charts: Iterable[Chart]) -> Iterator[Chart]:
+    """Yield the charts with those series that the log has messages for."""
     for chart in charts:
         series_with_messages = tuple(series for series in chart.series if _exists(log, series))
         if series_with_messages and (chart.kind != "xy" or len(series_with_messages) == len(chart.series)):
-            shown.append(replace(chart, series=series_with_messages))
-    return shown
+            yield replace(chart, series=series_with_messages)
 
 
 def _exists(log: Log, series: Series) -> bool:
@@ -276,15 +280,34 @@ def _coordinates(lens: object) -> list[Scaled]:
 def _varying(ch: Channel) -> list[str]:
     """Return the numeric fields that vary among some messages at the start, the middle and the end."""
     times = ch.times
+    fields = [field for field in ch.fields if _may_be_drawn(ch, field)]
     seen: dict[str, list[float]] = {}
-    for at in {0, len(times) // 2, max(len(times) - LOOK, 0)}:
+    for at in {0, len(times) // 2, max(len(times) - LOOK, 0)} if fields else ():
         looked_at = times[at : at + LOOK]
-        for field in ch.fields:
-            if field in STAMPS or field.rpartition(".")[2].lower() in COUNTERS:
-                continue
-            with suppress(LogError):
-                for curve in channel_curves(ch, [field], int(looked_at.min()), int(looked_at.max()) + 1):
-                    values = curve.values[np.isfinite(curve.values)]
-                    if len(values):
-                        seen.setdefault(curve.field, []).extend((values.min(), values.max()))
+        for name, numbers in _numbers(ch, fields, int(looked_at.min()), int(looked_at.max()) + 1):
+            values = numbers[np.isfinite(numbers)]
+            if len(values):
+                seen.setdefault(name, []).extend((values.min(), values.max()))
     return [field for field, values in seen.items() if min(values) < max(values)]
+
+
+def _may_be_drawn(ch: Channel, field: str) -> bool:
+    """Return whether a field may be numbers, and no stamp or counter: text, lists and large arrays are not read."""
+    if field in STAMPS or field.rpartition(".")[2].lower() in COUNTERS:
+        return False
+    node: Node | None = ch.layout.record
+    for name in field.split("."):
+        if isinstance(node, Struct):
+            node = nodes_of(node).get(name)
+    if isinstance(node, FixedArray):
+        return isinstance(node.item, Struct) or node.count <= MAX_ITEMS
+    return not isinstance(node, String | Bytes | Rest | Sequence)
+
+
+def _numbers(ch: Channel, fields: list[str], lo: int, hi: int) -> Iterator[tuple[str, F64]]:
+    """Yield the name and the values of each curve of *fields* with lo <= time < hi (ns), read at once."""
+    reader = ColumnReader(ch, own_paths(ch, fields))
+    rows = reader.read(ch.log.index.rows_between(ch.number, lo, hi))
+    for own_name, unit, column in zip(reader.names, reader.projection.units, rows.columns, strict=True):
+        for name, _, numbers in sample_numbers(own_name, unit, column):
+            yield name, numbers
