@@ -164,6 +164,30 @@ def on_terminal(*args: str | Path) -> bytes:
     return found
 
 
+def test_check_and_health_wrap_on_terminals_and_not_in_pipes(
+    run: Run, logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    path = logs / "damaged.ulg"
+    for verb, indent in (("check", 9), ("health", 8)):
+        lines = on_terminal(verb, path).decode().splitlines()
+        assert max(len(line) for line in lines if str(path) not in line) <= 60
+        assert any(line.startswith(" " * indent) for line in lines)
+        whole = run(verb, path).out.splitlines()
+        assert max(len(line.replace(str(path), "")) for line in whole) > 60
+        # Of health the first line is the name, of check each one begins with it.
+        assert all(line.startswith(f"{path}: ") for line in whole) == (verb == "check")
+
+
+def test_a_number_and_its_unit_stay_on_one_line() -> None:
+    assert draw.wrapped("silent for 57.5 s, though it comes every 100 ms", 15) == [
+        "silent for",
+        "57.5 s, though",
+        "it comes every",
+        "100 ms",
+    ]
+
+
 def test_binary_output_to_a_terminal_is_refused(logs: Path) -> None:
     out = on_terminal("attachments", logs / "tiny.ulg", "--name", "blob.bin")
     assert b"is not text" in out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from logreel.cli import draw, inputs, options
-from logreel.cli.help import verb
+from logreel.cli.help import shell_lines, verb
 from logreel.errors import SEVERITIES
 
 if TYPE_CHECKING:
@@ -104,17 +105,27 @@ def check(
 
 
 def _show_findings(result: Checked) -> None:
-    """Print the findings of one log, one per line; at most LINES for each code."""
+    """Print the findings of one log, at most LINES for each code; each line of a pipe names the log."""
     if not result.worse("warn"):
         draw.echo(f"{result.path}: sound")
+    elif sys.stdout.isatty():
+        draw.echo_head(result.path)
     seen: Counter[str] = Counter()
     for finding in result.findings:
         seen[finding.code] += 1
         if seen[finding.code] <= LINES:
-            draw.echo(f"{result.path}: {finding.severity}: {finding.code}: {_finding_text(finding)}")
+            _show_line(result, finding.severity, f"{finding.code}: {_finding_text(finding)}")
     for code, n in seen.items():
         if n > LINES:
-            draw.echo(f"{result.path}: and {n - LINES} more of {code}; --json has them all")
+            _show_line(result, "", f"and {n - LINES} more of {code}; --json has them all")
+
+
+def _show_line(result: Checked, severity: str, text: str) -> None:
+    """Print a line about a log: below its name on a terminal, behind it in a pipe."""
+    if sys.stdout.isatty():
+        draw.echo_wrapped(f"  {severity:<7}", text)
+    else:
+        draw.echo(": ".join([result.path, *([severity] if severity else []), text]))
 
 
 def _finding_text(finding: Finding) -> str:
@@ -193,21 +204,23 @@ def _show_health(result: Health) -> None:
         draw.echo(f"  {detector}")
         for bound, group in by_bound.items():
             for detection in group[:LISTED]:
-                draw.echo(f"    {detection.severity:<7}{detection.text}")
+                draw.echo_wrapped(f"    {detection.severity:<7}", detection.text)
             if len(group) > LISTED:
                 draw.echo(f"    and {len(group) - LISTED} more; --json lists all")
             if bound:
-                draw.echo(f"    bound  {bound}")
+                draw.echo_wrapped("    bound  ", bound)
         # Of the worst one: an interval that holds all of them may be the whole log.
-        draw.echo(f"           {_slice_line(result, next(iter(by_bound.values()))[0])}")
+        line = draw.safe(_slice_line(result, next(iter(by_bound.values()))[0]))
+        for part in shell_lines(line, draw.width(), 11) if sys.stdout.isatty() else [f"{' ' * 11}{line}"]:
+            draw.echo(part)
     if not result.detections:
         draw.echo("  nothing found")
     for name, text in result.clean:
-        draw.echo(f"  ok    {name}: {text}")
+        draw.echo_wrapped("  ok    ", f"{name}: {text}")
     for name, text in result.not_assessed:
-        draw.echo(f"  -     {name}: not assessed, {text}")
+        draw.echo_wrapped("  -     ", f"{name}: not assessed, {text}")
     for name, text in result.failed:
-        draw.echo(f"  !     {name}: failed and found nothing, {text}")
+        draw.echo_wrapped("  !     ", f"{name}: failed and found nothing, {text}")
 
 
 def _show_table(logs: Sequence[Health]) -> None:

@@ -7,7 +7,9 @@ import io
 import json
 import os
 import re
+import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -27,12 +29,18 @@ _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
 
+#: The space between a number and its unit.
+_BEFORE_UNIT = re.compile(
+    r"(?<=\d) (?=(?:[nµm]?s|min|h|[kM]?Hz|[kcm]?m|m/s²?|[kMG]?B|[mk]?[VA]|deg|%)(?!\w))"
+)
 #: Number of notes that are printed; more are counted.
 NOTES = 5
 #: Bytes of a command line; with longer ones, FILE stands for what was given.
 LINE = 240
 #: Number of array items or bytes that are printed of a value.
 ITEMS = 16
+#: Least and greatest width to which text for people is wrapped.
+NARROW, WIDE = 40, 120
 #: Place in a click context of the AnswerShape.
 SHAPE = "logreel.shape"
 
@@ -100,6 +108,41 @@ def echo(text: str = "") -> None:
 def echo_head(text: str) -> None:
     """Print one line on stdout as a heading, with control characters escaped."""
     sys.stdout.write(emphasis(safe(text)) + "\n")
+
+
+def width() -> int:
+    """Return the columns to which text for people is wrapped: those of the terminal, else 100."""
+    return min(max(shutil.get_terminal_size((100, 0)).columns, NARROW), WIDE)
+
+
+def echo_wrapped(head: str, text: str, indent: int | None = None) -> None:
+    """Print *text* behind *head*, on a terminal on as many lines as its width asks for, else on one.
+
+    Programs take the lines of a pipe one by one.
+
+    indent  columns in front of further lines; None: those of *head*
+    """
+    if not sys.stdout.isatty():
+        echo(head + text)
+        return
+    head = safe(head)
+    for line in wrapped(text, width(), head, " " * (_width(head) if indent is None else indent)):
+        echo(line)
+
+
+def wrapped(text: str, columns: int, head: str = "", indent: str = "") -> list[str]:
+    """Return the lines of *text*, with control characters escaped, behind *head* and *indent*; at least one.
+
+    A number and its unit stay on one line.
+    """
+    lines = textwrap.wrap(
+        _BEFORE_UNIT.sub("\xa0", safe(text)),
+        columns,
+        initial_indent=head,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    )
+    return [line.replace("\xa0", " ") for line in lines] or [head]
 
 
 class SafeLines(io.RawIOBase):

@@ -208,7 +208,7 @@ def _narrow_lines(
         yield ""
         yield f"{section.title}:"
         for term, text in section.entries:
-            yield from _shell_lines(term, width) if section.verbatim else _wrapped(term, width, 2)
+            yield from shell_lines(term, width) if section.verbatim else _wrapped(term, width, 2)
             yield from _wrapped(text, width, 6)
 
 
@@ -225,9 +225,9 @@ def _wrapped(text: str, width: int, indent: int) -> list[str]:
     )
 
 
-def _shell_lines(line: str, width: int) -> Iterator[str]:
-    r"""Yield a command line in parts that end with ``\``, so that a shell takes them together."""
-    part = "  "
+def shell_lines(line: str, width: int, indent: int = 2) -> Iterator[str]:
+    r"""Yield a command line in indented parts that end with ``\``, so that a shell takes them together."""
+    part = " " * indent
     units: list[str] = []
     for word in _SHELL_WORD.findall(line):
         # An option and its value stay together.
@@ -239,6 +239,6 @@ def _shell_lines(line: str, width: int) -> Iterator[str]:
         # Two columns are left for the backslash.
         if part.strip() and len(part) + len(word) > width - 2:
             yield f"{part}\\"
-            part = "    "
+            part = " " * (indent + 2)
         part += f"{word} "
     yield part.rstrip()

@@ -7,11 +7,9 @@ import functools
 import itertools
 import json
 import os
-import shutil
 import sys
-import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from logreel.cli.following import Ending
-    from logreel.log.log import Channel, Log
+    from logreel.log.log import Channel, Log, Message
     from logreel.log.scan import TextLine
     from logreel.log.topic_fields import FieldsByTopic
     from logreel.ops.inspect.info import Info
@@ -33,8 +31,6 @@ if TYPE_CHECKING:
 ENTRIES, LENGTH, NAMES = 12, 100, 5
 #: Seconds between two summaries of a growing log.
 PAUSE = 1.0
-#: Least and greatest width of the text of a summary, and the indentation of sections.
-NARROW, WIDE, INDENT = 40, 120, "  "
 #: Bytes of messages that are surely more than a brief answer shows.
 ENOUGH = 10_000
 #: Forms of messages that cat prints.
@@ -342,7 +338,7 @@ def _no_text(result: object) -> None:
 
 def show_summary(summary: Summary) -> None:
     """Print a summary for people."""
-    width = min(max(shutil.get_terminal_size((100, 0)).columns, NARROW), WIDE)
+    width = draw.width()
     draw.echo_head(summary.path)
     for section in summary:
         draw.echo()
@@ -357,9 +353,8 @@ def _show_fact(label: str, text: str, level: int | None, column: int, width: int
     if len(head) > column + 4:
         draw.echo(head.rstrip())
         head = " " * (column + 4)
-    lines = textwrap.wrap(draw.safe(text), width - len(head), break_on_hyphens=False) or [""]
-    for n, line in enumerate(lines):
-        draw.echo((head if n == 0 else " " * len(head)) + line)
+    for line in draw.wrapped(text, width, head, " " * len(head)):
+        draw.echo(line)
 
 
 @verb(
@@ -475,6 +470,42 @@ def _follow_messages(logs: inputs.Logs, selection: Selection, style: str, utc: b
         return following.finish(log, event, skipped)
 
 
+class _Chosen(NamedTuple):
+    """The messages of one log that are printed.
+
+    span     first and last time, ns of the log's clock; None: no bound
+    shift    ns to add for UTC; None: times of the log's clock
+    skipped  gets a sentence for what cannot be decoded
+    """
+
+    log: Log
+    channels: list[Channel]
+    fields: FieldsByTopic
+    span: tuple[int | None, int | None]
+    shift: int | None
+    skipped: list[str]
+
+    def decoded(self, most: int | None) -> Iterator[tuple[Message, dict[str, Any]]]:
+        """Yield the messages with their fields, at most *most*."""
+        from logreel.outputs.tables.ndjson import decoded
+
+        rows = decoded(self.log, self.channels, *self.span, self.skipped, self.fields)
+        return itertools.islice(rows, most)
+
+    @property
+    def total(self) -> int:
+        """Number of the messages, also of those that cannot be decoded."""
+        spans = (self.log.index.rows_between(ch.number, *self.span) for ch in self.channels)
+        return sum(rows.stop - rows.start if isinstance(rows, slice) else len(rows) for rows in spans)
+
+    def closing(self) -> dict[str, Any]:
+        """Return what stands behind the messages in the object of --json."""
+        return {
+            "skipped": self.skipped,
+            "problems": [problem.as_dict() for problem in self.log.problems],
+        }
+
+
 class _Messages:
     """Prints the messages of one log after another; rows of CSV of several logs are kept for one table.
 
@@ -508,38 +539,27 @@ class _Messages:
             log, kept, notes = limit(log, selection.where, fields, *span)
             fields = {topic: fields[topic] for topic in kept}
             draw.show_notes(notes)
-        channels = [log[topic] for topic in fields]
-        skipped: list[str] = []
+        chosen = _Chosen(log, [log[topic] for topic in fields], fields, span, shift, [])
+        shape = draw.shape()
         if self.style == "csv":
-            self.tables.add(log.name, channels, fields, span, selection.count, self._utc, self._interpolate)
+            self.tables.add(chosen, selection.count, self._utc, self._interpolate)
             if not self._several:
                 self.tables.write()
+        elif shape is not None:
+            self._print_shaped(shape, chosen)
         else:
-            self._print(log, channels, fields, span, shift, skipped)
-        return draw.finish(log, skipped)
+            self._print(chosen)
+        return draw.finish(log, chosen.skipped)
 
-    def _print(
-        self,
-        log: Log,
-        channels: list[Channel],
-        fields: FieldsByTopic,
-        span: tuple[int | None, int | None],
-        shift: int | None,
-        skipped: list[str],
-    ) -> None:
+    def _print(self, chosen: _Chosen) -> None:
         from logreel.log.times import time_text
-        from logreel.outputs.tables.ndjson import decoded, line
+        from logreel.outputs.tables.ndjson import line
 
-        write, style = sys.stdout.write, self.style
-        shape = draw.shape()
-        if shape is not None:
-            self._print_shaped(shape, log, channels, fields, span, shift, skipped)
-            return
+        write, style, log, shift = sys.stdout.write, self.style, chosen.log, chosen.shift
         if style == "json":
             write(f'{{"path": {json.dumps(log.name)}, "messages": [')
         between = ""
-        rows = decoded(log, channels, *span, skipped, fields)
-        for message, data in itertools.islice(rows, self._selection.count):
+        for message, data in chosen.decoded(self._selection.count):
             if style == "text":
                 when = time_text(message.time, shift)
                 write(draw.safe(f"{when}  {message.channel.topic}  {draw.fields_text(data)}") + "\n")
@@ -549,34 +569,19 @@ class _Messages:
                 write(between + line(message, data, shift))
                 between = "," if self._several else ",\n"
         if style == "json":
-            problems = json.dumps([problem.as_dict() for problem in log.problems])
-            write(f'], "skipped": {json.dumps(skipped)}, "problems": {problems}}}\n')
+            # The last members of the object.
+            write(f"], {json.dumps(chosen.closing())[1:]}\n")
 
-    def _print_shaped(
-        self,
-        shape: draw.AnswerShape,
-        log: Log,
-        channels: list[Channel],
-        fields: FieldsByTopic,
-        span: tuple[int | None, int | None],
-        shift: int | None,
-        skipped: list[str],
-    ) -> None:
+    def _print_shaped(self, shape: draw.AnswerShape, chosen: _Chosen) -> None:
         """Print the object of --json in the shape that is asked for; no more messages are decoded than it needs."""
-        from logreel.outputs.tables.ndjson import decoded, line
+        from logreel.outputs.tables.ndjson import line
 
-        most = min((n for n in (shape.most, self._selection.count) if n is not None), default=None)
-        rows = itertools.islice(decoded(log, channels, *span, skipped, fields), most)
-        messages = (json.loads(line(message, data, shift)) for message, data in rows)
-
-        def tail() -> dict[str, Any]:
-            return {"skipped": skipped, "problems": [problem.as_dict() for problem in log.problems]}
-
-        count = 0
-        if most is not None:
-            spans = (log.index.rows_between(ch.number, *span) for ch in channels)
-            count = sum(rows.stop - rows.start if isinstance(rows, slice) else len(rows) for rows in spans)
-            count = min(count, count if self._selection.count is None else self._selection.count)
+        wanted = self._selection.count
+        most = min((n for n in (shape.most, wanted) if n is not None), default=None)
+        head = {"path": chosen.log.name}
+        messages = (json.loads(line(message, data, chosen.shift)) for message, data in chosen.decoded(most))
+        count = 0 if most is None else chosen.total
+        count = count if wanted is None else min(count, wanted)
         if shape.brief:
             shown, size = [], 0
             for message in messages:
@@ -585,9 +590,9 @@ class _Messages:
                 if size > ENOUGH:
                     break
             left = {"messages": count - len(shown)}
-            draw.echo_json({"path": log.name, "messages": shown, **tail()}, self._several, left)
+            draw.echo_json({**head, "messages": shown, **chosen.closing()}, self._several, left)
         else:
-            shape.stream({"path": log.name}, "messages", messages, tail, count)
+            shape.stream(head, "messages", messages, chosen.closing, count)
 
 
 class _LogTables:
@@ -597,23 +602,15 @@ class _LogTables:
         self._safe = safe
         self._tables: list[tuple[str, pa.Schema, Iterator[pa.RecordBatch]]] = []
 
-    def add(
-        self,
-        name: str,
-        channels: list[Channel],
-        fields: FieldsByTopic,
-        span: tuple[int | None, int | None],
-        count: int | None,
-        utc: bool,
-        interpolate: bool,
-    ) -> None:
-        """Add the rows of the only one of *channels* of the log *name*."""
+    def add(self, chosen: _Chosen, count: int | None, utc: bool, interpolate: bool) -> None:
+        """Add up to *count* rows of the only channel that is chosen."""
         from logreel.errors import UsageError
         from logreel.outputs.tables.csv import limited
 
-        if len(channels) != 1:
-            raise UsageError(f"csv shows one channel, not {len(channels)}: choose it with -t")
-        self._tables.append((name, *limited(channels[0], *span, utc, count, interpolate, fields)))
+        if len(chosen.channels) != 1:
+            raise UsageError(f"csv shows one channel, not {len(chosen.channels)}: choose it with -t")
+        rows = limited(chosen.channels[0], *chosen.span, utc, count, interpolate, chosen.fields)
+        self._tables.append((chosen.log.name, *rows))
 
     def write(self, several: bool = False) -> None:
         """Write all rows to stdout; of *several* logs with the column ``log``."""
