@@ -54,6 +54,7 @@ def shown_span(page: Any) -> list[float]:
 @pytest.mark.parametrize("suffix", sorted(SAMPLES))
 def test_reports_open_from_disk_and_draw(opened: Callable[..., Any], suffix: str) -> None:
     page = opened(SAMPLES[suffix]())
+    page.evaluate("for (const one of document.querySelectorAll('details.more')) one.open = true")
     page.evaluate("drawWaiting(waiting.slice())")
     drawn = page.evaluate("plots.filter(({ plot }) => plot.data[0].length > 0).length")
     assert drawn == page.evaluate("data.panels.length") > 0
@@ -114,6 +115,39 @@ def test_dark_and_light_have_their_colours(opened: Callable[..., Any]) -> None:
     dark.click("#theme")
     assert dark.evaluate(ground) == colours[0]
     dark.screenshot(path=SHOTS / "report-switched.png")
+
+
+#: The strips, and the areas of the curves of the first charts: left and right edge in pixels.
+EDGES = """() => {
+  const edges = (one) => { const box = one.getBoundingClientRect(); return [box.left, box.right]; };
+  const bands = [...document.querySelectorAll("#strip .bands")].map(edges);
+  return [bands, [...document.querySelectorAll("figure .u-over")].slice(0, bands.length).map(edges)];
+}"""
+
+
+@pytest.mark.parametrize(("width", "columns"), [(1280, 2), (414, 1)])
+def test_the_strip_has_the_edges_of_the_charts_in_each_column(
+    opened: Callable[..., Any], width: int, columns: int
+) -> None:
+    page = opened(SAMPLES[".ulg"](), width=width)
+    for size in (width, 1700 - width):
+        page.set_viewport_size({"width": size, "height": 900})
+        expected = columns if size == width else 3 - columns
+        page.wait_for_function("n => document.querySelectorAll('#strip .bands').length === n", arg=expected)
+        page.evaluate("document.querySelector('figure').scrollIntoView()")
+        page.wait_for_selector("figure .u-over")
+        strips, charts = page.evaluate(EDGES)
+        assert len(strips) == len(charts) == expected
+        for strip, chart in zip(strips, charts, strict=True):
+            assert strip == pytest.approx(chart, abs=1.5)
+
+
+def test_folded_charts_are_drawn_when_they_are_shown(opened: Callable[..., Any]) -> None:
+    page = opened(SAMPLES[".ulg"]())
+    assert page.locator("#panels > details.more figure .uplot").count() == 0
+    page.click("#panels > details.more > summary")
+    page.wait_for_selector("#panels > details.more figure .uplot")
+    assert page.evaluate("plots.at(-1).plot.width") > 300
 
 
 def test_a_narrow_window_shows_one_column(opened: Callable[..., Any]) -> None:

@@ -19,9 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import logreel
+from logreel.meaning.charts import charts
 from logreel.meaning.curves import curves, extrema
 from logreel.outputs import vendor
-from logreel.outputs.page.plot import page_of
+from logreel.outputs.page.plot import page_of, ticks
 from support.builders.contents import SAMPLES
 from support.builders.sample_logs import tiny
 from support.harness.cli_runner import Run
@@ -145,7 +146,7 @@ def test_a_chart_has_the_size_asked_for_and_names_and_numbers(log: logreel.Log) 
     assert len(lines) <= 26
     assert lines[0].startswith("vehicle_attitude  ")
     assert "q[3]" in lines[0]
-    assert any(line.startswith("battery_status  voltage_v") for line in lines)
+    assert any(line.startswith("battery_status [V]  voltage_v") for line in lines)
     assert lines[-1].strip() == f"seconds since {plot.begins}"
     assert "\x1b" not in plot.text(72)
     assert "\x1b[38;5;" in plot.text(72, color=True)
@@ -155,6 +156,65 @@ def test_units_are_in_titles_and_legends() -> None:
     (panel,) = logreel.plot(SAMPLES[".rec"](), "velocity:linear.x,linear.y").panels
     assert panel.title == "velocity [m/s]"
     assert panel.names == ["linear.x", "linear.y"]
+
+
+def test_charts_have_units_that_only_the_charts_of_the_format_know(log: logreel.Log) -> None:
+    plot = logreel.plot(log, "battery_status:voltage_v,current_a", "battery_status.current_a")
+    assert [panel.title for panel in plot.panels] == ["battery_status", "battery_status [A]"]
+    assert plot.panels[0].labels == ["voltage_v [V]", "current_a [A]"]
+    assert "voltage_v [V]" in plot.text()
+    assert "voltage_v [V]" in page_of(plot)
+
+
+def test_states_have_their_names_at_the_axis(log: logreel.Log, tmp_path: Path) -> None:
+    plot = logreel.plot(log, "vehicle_status.nav_state", "vehicle_status:nav_state,arming_state")
+    lines = plot.text(80).splitlines()
+    named = [line.partition("┤")[0].strip() for line in lines[:15] if "┤" in line]
+    assert named == ["Land", "Mission", "Position"]
+    plot.save(tmp_path / "a.svg")
+    assert "Mission" in (tmp_path / "a.svg").read_text()
+    page = page_of(plot)
+    ((first,), *_) = [panel["curves"] for panel in page_data(page.encode())["panels"]]
+    assert set(first["states"].values()) == {"Position", "Mission", "Land"}
+    assert len(re.findall(r'text-anchor="end">Mission</text>', page)) == 1
+    # Of two fields with other names, one axis has numbers.
+    assert plot.panels[1].states == {}
+
+
+def test_a_topic_means_what_it_measures_and_no_times(tmp_path: Path) -> None:
+    schema = logreel.Schema("a/B", "ros1msg", "float64 x\nint64 t\nfloat64 taken\ntime stamp\nint64 steps\n")
+    with logreel.create(tmp_path / "a.bag") as writer:
+        channel = writer.add_channel("/a", schema)
+        for n in range(3):
+            at = 1_600_000_000 * 10**9 + n * 10**9
+            content = {"x": n, "t": at - 5000, "taken": at / 1e9, "stamp": at, "steps": 10**18}
+            writer.write(channel, at, content)
+    with logreel.open(tmp_path / "a.bag") as log:
+        assert [curve.field for curve in logreel.plot(log, "/a").panels[0].curves] == ["x", "steps"]
+        # What is named is drawn.
+        named = logreel.plot(log, "/a:t,stamp").panels[0]
+        assert [curve.field for curve in named.curves] == ["t", "stamp"]
+        assert {series.field for chart in charts(log) for series in chart.series} == {"x", ""}
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0, 1), (-3, 4), (0, 33.5), (1.25e9, 1.26e9), (-1e-7, 2e-7), (0, 7)]
+)
+def test_an_axis_has_about_five_marks(low: float, high: float) -> None:
+    marks = ticks(low, high, 5)
+    assert 4 <= len(marks) <= 7
+    assert low - 1e-9 * (high - low) <= marks[0] < marks[-1] <= high + 1e-9 * (high - low)
+    assert len(ticks(low, high, 5, 3)) <= 3
+
+
+def test_the_names_of_many_curves_have_several_lines(log: logreel.Log) -> None:
+    for width in (30, 60):
+        lines = logreel.plot(log, "vehicle_attitude.q", "battery_status").text(width).splitlines()
+        # The last line says what the times count from.
+        assert max(map(len, lines[:-1])) <= width
+        # Of a name that is longer than the line the end is shown.
+        for label in logreel.plot(log, "battery_status").panels[0].labels:
+            assert any(label[-20:] in line for line in lines), label
 
 
 def test_a_chart_shows_where_the_values_are() -> None:

@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.lenses.facts import Series
+from logreel.lenses.facts import Chart, Series
 from logreel.log.scan import TextLine
 from logreel.meaning.curves import spectrum
-from logreel.outputs.page.report import ROWS, findings
+from logreel.outputs.page.chart_svg import PageClock
+from logreel.outputs.page.report import CHARTS, ROWS, findings, panels_of
 from logreel.outputs.page.track import grid_step
 from support.builders.contents import SAMPLES
 from support.harness.cli_runner import Run
@@ -128,6 +129,27 @@ def test_a_report_says_what_the_recording_is(report: logreel.Report, log: logree
             assert channel.topic in words
     assert report.charts[:3] == ("Attitude", "Altitude", "Battery")
     assert repr(report).startswith("<logreel.Report of ")
+
+
+def test_twelve_charts_stand_before_the_others_which_are_folded(report: logreel.Report) -> None:
+    shown, _, folded = report.html.partition('<details class="more">')
+    assert shown.count("<figure") == CHARTS == 12
+    assert folded.count("<figure") == len(report.charts) - CHARTS > 0
+    assert f"<summary>{len(report.charts) - CHARTS} more charts: " in folded
+
+
+def test_curves_of_states_have_their_names() -> None:
+    with logreel.open(flight()) as log:
+        chart = Chart("Mode", (Series("vehicle_status", "nav_state"),))
+        clock = PageClock(log.start or 0, log.start or 0, log.end or 0)
+        (panel,) = panels_of(log, [chart], clock, [], None, None)
+        (both,) = panels_of(
+            log, [Chart("Two", (*chart.series, Series("battery_status", "voltage_v")))], clock, [], None, None
+        )
+    assert set(panel["curves"][0]["states"].values()) == {"Position", "Mission", "Land"}
+    assert ">Mission</text>" in panel["svg"]
+    assert "states" in both["curves"][0]
+    assert ">Mission</text>" not in both["svg"]
 
 
 def test_curves_have_the_values_of_the_log(report: logreel.Report, log: logreel.Log) -> None:

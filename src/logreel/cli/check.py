@@ -353,14 +353,14 @@ def _show_difference(difference: Difference, in_full: bool) -> None:
         *_topic_tables(difference, in_full),
         _Table(("only in", "time", "level", "text"), list(_line_rows(difference)), (1,), LONG),
     ]
-    tables = [one for one in tables if one.rows]
+    tables = [table for table in tables if table.rows]
     limit = ROWS if len(tables) == 1 else FEW_ROWS
-    for one in tables:
+    for table in tables:
         draw.echo()
-        rows = one.rows if in_full else [_cut_row(row, one.width) for row in one.rows[:limit]]
-        draw.table(one.head, rows, one.right)
-        if len(rows) < len(one.rows):
-            draw.echo(f"… {len(one.rows) - len(rows)} more, --all")
+        rows = table.rows if in_full else [_cut_row(row, table.width) for row in table.rows[:limit]]
+        draw.table(table.head, rows, table.right)
+        if len(rows) < len(table.rows):
+            draw.echo(f"… {len(table.rows) - len(rows)} more, --all")
     _show_definitions(difference, in_full, limit)
 
 

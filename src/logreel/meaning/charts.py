@@ -10,7 +10,7 @@ import numpy as np
 
 from logreel.dataclass import replace
 from logreel.errors import LogError
-from logreel.io.arrays import F64
+from logreel.io.arrays import F64, I64
 from logreel.layout.nodes import Bytes, FixedArray, Node, Rest, Sequence, String, Struct
 from logreel.lenses import (
     ActorPose,
@@ -38,38 +38,26 @@ MAX_CHARTS, MAX_SERIES = 80, 8
 FIRST = 3
 #: Messages of a channel that are read to see whether a field varies.
 LOOK = 200
+#: Last names of fields that are times of messages, samples or the sky.
+STAMP_NAMES = {
+    *(
+        "time",
+        "stamp",
+        "timestamp",
+        "timestamp_sample",
+        "timestamp_utc",
+        "time_utc_usec",
+        "start_time",
+        "end_time",
+    )
+}
 #: Last names of fields that count or name messages and samples, or repeat their time.
-COUNTERS = {
-    "seq",
-    "sequence",
-    "sequence_id",
-    "sample",
-    "frame",
-    "id",
-    "time",
-    "stamp",
-    "timestamp",
-    "start_time",
+COUNTERS = STAMP_NAMES | {
+    *("seq", "sequence", "sequence_id", "sample", "frame", "id", "schema_id", "device_id"),
+    *("hour", "minute", "second", "day", "month", "year", "sec", "secs", "nsec", "nsecs", "nanos", "nanosec"),
 }
-COUNTERS |= {
-    "hour",
-    "minute",
-    "second",
-    "day",
-    "month",
-    "year",
-    "secs",
-    "nsecs",
-    "nanos",
-    "end_time",
-    "schema_id",
-    "sec",
-    "nanosec",
-    "nsec",
-    "device_id",
-    "timestamp_sample",
-    "timestamp_utc",
-}
+#: Times are UNIX times from this number of ns on; a field that is one is this close to the time of its message (ns).
+UNIX, NEAR = 10**17, 3600 * 10**9
 #: The only field of a channel that is one quantity.
 VALUE = "value"
 #: Most charts by fields for one channel.
@@ -110,6 +98,28 @@ def first_charts(proposed: list[Chart]) -> int:
     """Return how many of the charts belong on the first screen."""
     marked = sum(chart.first for chart in proposed)
     return marked or min(FIRST, len(proposed))
+
+
+def field_units(log: Log) -> dict[tuple[str, str], str]:
+    """Return units of fields by topic and path, as the charts of the format state them; of functions there are none."""
+    series = (series for chart in _proposed(log) for series in chart.series)
+    return {(s.topic, s.field): s.unit for s in series if s.unit and s.function in ("", "negative")}
+
+
+def is_stamp(field: str, times: I64, values: F64) -> bool:
+    """Return whether a field holds times: by its name, or because its values are the UNIX times of the messages.
+
+    times   int64[n] ns of the messages
+    values  float64[n] in s, ms, µs or ns
+    """
+    if field in STAMPS or field.rpartition(".")[2].lower() in STAMP_NAMES:
+        return True
+    sound = np.isfinite(values)
+    if not sound.any() or int(times.min()) < UNIX:
+        return False
+    return any(
+        bool(np.all(np.abs(values[sound] * factor - times[sound]) < NEAR)) for factor in (1, 1e3, 1e6, 1e9)
+    )
 
 
 def side_panels(log: Log) -> list[str]:
@@ -284,9 +294,9 @@ def _varying(ch: Channel) -> list[str]:
     seen: dict[str, list[float]] = {}
     for at in {0, len(times) // 2, max(len(times) - LOOK, 0)} if fields else ():
         looked_at = times[at : at + LOOK]
-        for name, numbers in _numbers(ch, fields, int(looked_at.min()), int(looked_at.max()) + 1):
+        for name, at_times, numbers in _numbers(ch, fields, int(looked_at.min()), int(looked_at.max()) + 1):
             values = numbers[np.isfinite(numbers)]
-            if len(values):
+            if len(values) and not is_stamp(name, at_times, numbers):
                 seen.setdefault(name, []).extend((values.min(), values.max()))
     return [field for field, values in seen.items() if min(values) < max(values)]
 
@@ -304,10 +314,10 @@ def _may_be_drawn(ch: Channel, field: str) -> bool:
     return not isinstance(node, String | Bytes | Rest | Sequence)
 
 
-def _numbers(ch: Channel, fields: list[str], lo: int, hi: int) -> Iterator[tuple[str, F64]]:
-    """Yield the name and the values of each curve of *fields* with lo <= time < hi (ns), read at once."""
+def _numbers(ch: Channel, fields: list[str], lo: int, hi: int) -> Iterator[tuple[str, I64, F64]]:
+    """Yield name, times and values of each curve of *fields* with lo <= time < hi (ns), read at once."""
     reader = ColumnReader(ch, own_paths(ch, fields))
     rows = reader.read(ch.log.index.rows_between(ch.number, lo, hi))
     for own_name, unit, column in zip(reader.names, reader.projection.units, rows.columns, strict=True):
         for name, _, numbers in sample_numbers(own_name, unit, column):
-            yield name, numbers
+            yield name, rows.time, numbers

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.io.arrays import F64
 from logreel.lenses.facts import Band
-from logreel.outputs.page.html import cell_text
+from logreel.log.times import utc_text
+from logreel.outputs.page.html import cell_text, packed, printable
 
 #: Size of a drawing in its own units; margins at the left, right, top and bottom for numbers.
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 190, 62, 8, 8, 22
@@ -22,6 +24,8 @@ FINE = 10
 COLOURS = 7
 #: Distance of the lines that hatch a gap; most gaps that are hatched.
 HATCH, GAPS = 6, 100
+#: Characters of a name of a state that stand beside the axis.
+NAME = 12
 #: Narrowest band that can hold its name, for each character of it.
 CHARACTER = 6
 
@@ -42,12 +46,16 @@ class SvgCurve:
 
 @dataclass(frozen=True, slots=True)
 class SvgAxis:
-    """An axis from *low* to *high*; *text* writes the numbers at its marks. *log*: decades are equally long."""
+    """An axis from *low* to *high*; *text* writes the numbers at its marks. *log*: decades are equally long.
+
+    states  names of numbers, which stand in their place
+    """
 
     low: float
     high: float
     text: Callable[[float], str] = "{:g}".format
     log: bool = False
+    states: Mapping[int, str] = field(default_factory=dict)
 
     def part(self, values: NDArray[np.float64]) -> F64:
         """Return where values lie: 0 at the low end, 1 at the high one."""
@@ -60,7 +68,10 @@ class SvgAxis:
         return out
 
     def marks(self, most: int) -> list[float]:
-        """Return up to about *most* round values on the axis."""
+        """Return up to about *most* round values on the axis; of states, each one or each second, third …"""
+        if self.states:
+            named = [float(number) for number in sorted(self.states) if self.low <= number <= self.high]
+            return named[:: len(named) // (2 * most + 1) + 1]
         if self.log:
             first, last = int(np.ceil(np.log10(self.low))), int(np.floor(np.log10(self.high)))
             return [10.0**n for n in range(first, last + 1, max(1, (last - first) // most + 1))]
@@ -68,6 +79,42 @@ class SvgAxis:
         first, last = np.ceil(self.low / step - 1e-9), np.floor(self.high / step + 1e-9)
         # Without negative zeros.
         return [float(f"{n * step:.15g}") + 0.0 for n in np.arange(first, last + 1)]
+
+
+class PageClock:
+    """Times of the page: float64 seconds since *zero* (ns), the first and last of which is in *span*.
+
+    utc  whether *zero* is the epoch of UTC
+    """
+
+    def __init__(self, zero: int, first: int, last: int, utc: bool = False) -> None:
+        self.zero, self.utc = zero, utc
+        self.first, self.last = first, max(last, first + 1)
+
+    def seconds(self, time: int) -> float:
+        """Return a time in seconds of the page."""
+        return (time - self.zero) / 1e9
+
+    @property
+    def axis(self) -> SvgAxis:
+        """The axis of time of drawings."""
+        return SvgAxis(self.seconds(self.first), self.seconds(self.last), self._text)
+
+    def _text(self, seconds: float) -> str:
+        if not self.utc:
+            return f"{seconds:g} s"
+        digits = 0 if self.last - self.first > 10**10 else 3
+        return utc_text(round(seconds * 1e9), digits)[11:-1]
+
+    def intervals(self, gaps: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
+        """Return those of the intervals (ns) that are on the page, in seconds."""
+        return [(self.seconds(lo), self.seconds(hi)) for lo, hi in gaps if lo < self.last and hi > self.first]
+
+    def packed(self, times: Any) -> dict[str, Any]:
+        """Return int64[n] ns as uint32 steps of the span, in base64."""
+        step = (self.last - self.first) / (2**32 - 1)
+        steps = np.clip(np.round((times - self.first) / step), 0, 2**32 - 1).astype("<u4")
+        return {"from": self.seconds(self.first), "step": step / 1e9, "data": packed(steps)}
 
 
 def round_step(least: float) -> float:
@@ -81,8 +128,13 @@ def pixels_for(curves: int) -> int:
     return min(max(POINTS // 4 // max(curves, 1), LEAST_PIXELS), MOST_PIXELS)
 
 
-def value_span(lines: Sequence[SvgCurve], fixed: Sequence[float] | None = None, log: bool = False) -> SvgAxis:
-    """Return the axis of the values; constant values lie in its middle. *fixed*: its ends."""
+def value_span(
+    lines: Sequence[SvgCurve],
+    fixed: Sequence[float] | None = None,
+    log: bool = False,
+    states: Mapping[int, str] | None = None,
+) -> SvgAxis:
+    """Return the axis of the values; constant values lie in its middle. *fixed*: its ends; *states*: its names."""
     values = np.concatenate([line.y[np.isfinite(line.y)] for line in lines] or [np.empty(0)])
     if log:
         values = values[values > 0]
@@ -100,7 +152,15 @@ def value_span(lines: Sequence[SvgCurve], fixed: Sequence[float] | None = None, 
     low, high = low - room, high + room
     if not np.isfinite(high - low):
         low, high = low / 2, high / 2
+    if occur := occurring(states or {}, values):
+        return SvgAxis(low, high, lambda number: occur[int(number)], states=occur)
     return SvgAxis(low, high)
+
+
+def occurring(states: Mapping[int, str], values: F64) -> dict[int, str]:
+    """Return the names of those states that are among *values*."""
+    numbers = np.unique(values).tolist() if states else []
+    return {int(number): printable(states[number]) for number in numbers if number in states}
 
 
 def chart_svg(
@@ -188,7 +248,7 @@ def _grid(x: SvgAxis, y: SvgAxis) -> Iterator[str]:
     for mark, part in zip(marks.tolist(), y.part(marks).tolist(), strict=True):
         at = bottom - part * (bottom - TOP)
         yield f'<line class="grid" x1="{LEFT}" x2="{right}" y1="{at:.1f}" y2="{at:.1f}"/>'
-        yield f'<text x="{LEFT - 5}" y="{at + 3.5:.1f}" text-anchor="end">{cell_text(y.text(mark), 40)}</text>'
+        yield f'<text x="{LEFT - 5}" y="{at + 3.5:.1f}" text-anchor="end">{cell_text(y.text(mark), NAME)}</text>'
 
 
 def _united(lines: Sequence[SvgCurve]) -> list[tuple[float, float]]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from typing import IO, Any
 
@@ -18,6 +19,8 @@ from logreel.log.joined_log import Openable
 from logreel.log.log import Log
 from logreel.log.source_files import inputs_of, refusal
 from logreel.log.times import Time, duration_text, seconds_text, shift_of, utc_shift, utc_text
+from logreel.log.topic_fields import fields_by_topic
+from logreel.meaning.charts import field_units, is_stamp
 from logreel.meaning.curves import Curve, curves
 from logreel.outputs.files import new_file
 from logreel.outputs.page.chart_svg import (
@@ -26,24 +29,36 @@ from logreel.outputs.page.chart_svg import (
     chart_svg,
     figure,
     legend,
+    occurring,
     pixels_for,
     value_span,
 )
 from logreel.outputs.page.html import packed, page, printable
 from logreel.registry.open import as_open_log
+from logreel.registry.registry import states_of
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves with one value axis."""
+    """Curves with one value axis; *states*: names of their numbers, if all have the same ones."""
 
     curves: tuple[Curve, ...]
+    states: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
         """Name of each curve, without the topic if it is that of all."""
         topics = {curve.topic for curve in self.curves}
         return [curve.field if len(topics) == 1 else curve.name for curve in self.curves]
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the curves, with units that are not in the title."""
+        shared = len({curve.unit for curve in self.curves}) == 1
+        return [
+            f"{name} [{curve.unit}]" if curve.unit and not shared else name
+            for name, curve in zip(self.names, self.curves, strict=True)
+        ]
 
     @property
     def title(self) -> str:
@@ -158,13 +173,36 @@ def plot(
     with as_open_log(log) as opened:
         if not fields:
             raise UsageError("say what to plot: topic.field", path=opened.name)
-        panels = [Panel(tuple(curves(opened, wanted, start, end))) for wanted in fields]
+        units = field_units(opened)
+        panels = [_panel_of(opened, wanted, start, end, units) for wanted in fields]
         made = Plot(
             opened.name, panels, opened.start or 0, shift_of(opened, utc), _begins(opened), inputs_of(opened)
         )
         # Its class is frozen, and has no such field.
         object.__setattr__(made, "_refusal", refusal(opened))
         return made
+
+
+def _panel_of(
+    log: Log,
+    wanted: str | Iterable[str],
+    start: Time | None,
+    end: Time | None,
+    units: Mapping[tuple[str, str], str],
+) -> Panel:
+    """Return the panel of what was asked for; *units*: of fields whose schema states none."""
+    wanted = wanted if isinstance(wanted, str) else list(wanted)
+    drawn = curves(log, wanted, start, end)
+    # A topic means what it measures; its times are drawn only if they are named.
+    named = {topic for topic, chosen in fields_by_topic(log, wanted).items() if chosen is not None}
+    measured = [c for c in drawn if c.topic in named or not is_stamp(c.field, c.times, c.values)]
+    drawn = [
+        replace(curve, unit=curve.unit or units.get((curve.topic, curve.field), ""))
+        for curve in measured or drawn
+    ]
+    states = states_of(log)
+    names = [states.get(curve.topic, {}).get(curve.field, {}) for curve in drawn]
+    return Panel(tuple(drawn), names[0] if names and all(other == names[0] for other in names) else {})
 
 
 def _begins(log: Log) -> str:
@@ -182,10 +220,12 @@ TERMINAL_COLOURS = (32, 208, 36, 169, 178, 75, 166, 244)
 #: Least size of a panel that can be read.
 LEAST_WIDTH, LEAST_HEIGHT = 30, 6
 HEIGHT = 14
-#: Columns of the numbers at the left.
-NUMBERS = 10
-#: Least distance of numbers below the chart, in columns.
-APART = 12
+#: Columns of the numbers at the left, and most of names of states.
+NUMBERS, NAMES = 10, 18
+#: Marks of an axis, about; least distance of those below the chart, in columns, and most of them.
+TICKS, APART, MOST_MOMENTS = 5, 11, 9
+#: Times below the chart have tenths of a second if it shows less than this (ns).
+TENTHS = 60 * 10**9
 
 
 def text_of(plot: Panels, width: int, height: int, color: bool) -> str:
@@ -195,20 +235,32 @@ def text_of(plot: Panels, width: int, height: int, color: bool) -> str:
     first, last = plot.span
     lines = []
     for number, panel in enumerate(plot.panels):
-        lines.append(_heading(panel, color))
+        lines += _heading(panel, width, color)
         lines += _panel(plot, panel, (first, last), width, each, color, number == len(plot.panels) - 1)
     lines.append(plot.axis.rjust(width))
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _heading(panel: Panel, color: bool) -> str:
-    names = []
-    for i, (name, curve) in enumerate(zip(map(printable, panel.names), panel.curves, strict=True)):
+def _heading(panel: Panel, width: int, color: bool) -> list[str]:
+    """Return the title and the names of the curves, on as many lines as they need."""
+    title = printable(panel.title)
+    # Of a very long name the end says most.
+    lines = [title if len(title) <= width else f"…{title[1 - width :]}"] if title else []
+    used = len(lines[0]) if lines else width
+    for i, (name, curve) in enumerate(zip(map(printable, panel.labels), panel.curves, strict=True)):
         label = f"⣀⡠ {name}" if len(panel.curves) > 1 else name
         if not len(curve.times):
             label += " (no messages)"
-        names.append(_colored(label, i) if color else label)
-    return f"{printable(panel.title)}  {'  '.join(names)}".strip()
+        label = textwrap.shorten(label, width, placeholder="…") if len(label) > width else label
+        label = label if len(label) <= width else f"…{label[1 - width :]}"
+        text = _colored(label, i) if color else label
+        if used + 2 + len(label) > width:
+            lines.append(text)
+            used = len(label)
+        else:
+            lines[-1] += f"  {text}"
+            used += 2 + len(label)
+    return lines
 
 
 def _colored(text: str, number: int) -> str:
@@ -241,13 +293,41 @@ def _panel(
     begin, end = ((t - plot.origin) / 1e9 for t in span)
     x.lim(begin, end if end > begin else begin + 1)
     y.lim(lo, hi)
-    marks = _ticks(lo, hi, max(2, height // 4))
-    y.ticks(marks, [f"{mark:.6g}".rjust(NUMBERS) for mark in marks])
-    moments = _ticks(begin, end, max(2, (width - NUMBERS) // APART)) if last else []
-    x.ticks(moments, [_moment(plot, at) for at in moments])
+    room, marks = _value_marks(plot, panel, values, height)
+    y.ticks([*marks], [_cut(text, room).rjust(room) for text in marks.values()])
+    most = min(max(2, (width - room) // APART), MOST_MOMENTS)
+    moments = ticks(begin, end, most, most) if last else []
+    x.ticks(moments, [_moment(plot, at, span[1] - span[0]) for at in moments])
     text: str = figure.build().string()
     plain: str = text if color else plotext.uncolorize(text)
     return plain.splitlines()
+
+
+def _value_marks(plot: Panels, panel: Panel, values: Any, height: int) -> tuple[int, dict[float, str]]:
+    """Return the columns for texts at the value axis, the same for all panels, and these by value."""
+    room = max([NUMBERS, *(min(len(name), NAMES) for other in plot.panels for name in _drawn_states(other))])
+    if panel.states:
+        return room, _state_marks(panel, values, height // 2)
+    return room, {mark: f"{mark:.6g}" for mark in ticks(*_limits(values), min(TICKS, height // 2))}
+
+
+def _drawn_states(panel: Panel) -> list[str]:
+    """Return the names of the states that a panel shows."""
+    if not panel.states:
+        return []
+    values = np.concatenate([curve.values for curve in panel.curves])
+    return [*_state_marks(panel, values[np.isfinite(values)], len(panel.states)).values()]
+
+
+def _state_marks(panel: Panel, values: Any, most: int) -> dict[float, str]:
+    """Return up to *most* names of the states that occur, by number."""
+    names = occurring(panel.states, values)
+    step = -(-len(names) // max(most, 1)) or 1
+    return {float(number): names[number] for number in [*names][::step]}
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: room - 1]}…"
 
 
 def _in_steps(plot: Panels, curve: Curve) -> Curve:
@@ -292,22 +372,28 @@ def _limits(values: Any) -> tuple[float, float]:
     return lo - (abs(lo) * 0.01 or 1.0), hi + (abs(hi) * 0.01 or 1.0)
 
 
-def _ticks(lo: float, hi: float, count: int) -> list[float]:
-    """Return up to *count* round numbers from *lo* to *hi*."""
+def ticks(lo: float, hi: float, wanted: int, most: int | None = None) -> list[float]:
+    """Return round numbers from *lo* to *hi*: about *wanted*, and no more than *most*."""
     if not hi > lo:
         return [lo]
-    step = 10.0 ** np.floor(np.log10((hi - lo) / count))
-    step *= next(k for k in (1, 2, 5, 10, 20) if (hi - lo) / (step * k) < count)
-    marks = np.arange(np.ceil(lo / step), np.floor(hi / step) + 1) * step
-    # Without negative zeros.
-    return [float(mark) + 0.0 for mark in marks] or [lo]
+    choices: list[tuple[int, list[float]]] = []
+    power = 10.0 ** np.floor(np.log10((hi - lo) / max(wanted, 1)))
+    for factor in (0.5, 1, 2, 2.5, 5, 10, 20):
+        step = power * factor
+        marks = np.arange(np.ceil(lo / step - 1e-9), np.floor(hi / step + 1e-9) + 1) * step
+        # Without negative zeros.
+        numbers = [float(f"{mark:.12g}") + 0.0 for mark in marks]
+        if numbers and (most is None or len(numbers) <= most):
+            choices.append((abs(len(numbers) - wanted), numbers))
+    return min(choices, key=lambda pair: pair[0])[1] if choices else [lo]
 
 
-def _moment(plot: Panels, seconds: float) -> str:
+def _moment(plot: Panels, seconds: float, span: int) -> str:
     if plot.shift is None:
         return f"{seconds:.6g}"
+    digits = 1 if span < TENTHS else 0
     at = plot.origin + round(seconds * 1e9) + plot.shift
-    return utc_text(at, 1)[11:-1] if at > 0 else seconds_text(at, 1)
+    return utc_text(at, digits)[11:-1] if at > 0 else seconds_text(at, digits)
 
 
 # As pictures, by matplotlib.
@@ -350,7 +436,7 @@ def _figure(plot: Panels) -> Any:
     axes = figure.subplots(len(plot.panels), 1, sharex=True, squeeze=False)[:, 0]
     pixels = int(_WIDTH * _DPI)
     for panel, ax in zip(plot.panels, axes, strict=True):
-        for number, (name, curve) in enumerate(zip(panel.names, panel.curves, strict=True)):
+        for number, (name, curve) in enumerate(zip(panel.labels, panel.curves, strict=True)):
             drawn = _held_to_the_end(plot, curve.reduced(pixels).broken())
             color = _COLOURS[number % len(_COLOURS)]
             ax.plot(
@@ -370,6 +456,10 @@ def _figure(plot: Panels) -> Any:
             ax.text(
                 0.5, 0.5, "no messages", transform=ax.transAxes, ha="center", va="center", color="#666666"
             )
+        if panel.states:
+            values = np.concatenate([curve.values for curve in panel.curves] or [np.empty(0)])
+            marks = _state_marks(panel, values[np.isfinite(values)], len(panel.states))
+            ax.set_yticks([*marks], [_plain(name) for name in marks.values()])
         ax.set_title(_plain(panel.title), fontsize=9, loc="left")
         ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
         ax.grid(color="#dddddd", linewidth=0.6)
@@ -434,7 +524,7 @@ def page_of(plot: Panels) -> str:
             {
                 "title": panel.title,
                 "curves": [
-                    _curve_data(name, curve.reduced(pixels), zero)
+                    _curve_data(name, curve.reduced(pixels), zero, panel.states)
                     for name, curve in zip(panel.names, panel.curves, strict=True)
                 ],
             }
@@ -463,11 +553,8 @@ def _figure_html(plot: Panels, panel: Panel, pixels: int, zero: int) -> str:
         (max(last, first + 1) - zero) / 1e9,
         lambda seconds: _moment_text(plot, seconds),
     )
-    names = [
-        f"{name} [{curve.unit}]" if curve.unit and "[" not in panel.title else name
-        for name, curve in zip(panel.names, panel.curves, strict=True)
-    ]
-    return figure(panel.title, 2, "", chart_svg(lines, across, value_span(lines)) + legend(names))
+    up = value_span(lines, states=panel.states)
+    return figure(panel.title, 2, "", chart_svg(lines, across, up) + legend(panel.labels))
 
 
 def _moment_text(plot: Panels, seconds: float) -> str:
@@ -482,9 +569,10 @@ def _gaps(curve: Curve, zero: int) -> list[tuple[float, float]]:
     return [((lo - zero) / 1e9, (hi - zero) / 1e9) for lo, hi in curve.gaps]
 
 
-def _curve_data(name: str, curve: Curve, zero: int) -> dict[str, Any]:
+def _curve_data(name: str, curve: Curve, zero: int, states: Mapping[int, str]) -> dict[str, Any]:
     drawn = curve.broken()
-    return {
+    names = occurring(states, drawn.values)
+    return ({"states": names} if names else {}) | {
         "name": name,
         "unit": curve.unit,
         "times": packed(np.asarray((drawn.times - zero) / 1e9, "<f8")),

@@ -35,18 +35,21 @@ from logreel.ops.inspect.summary import Summary, summary
 from logreel.ops.inspect.text import level_name, lines_between
 from logreel.outputs.files import new_file
 from logreel.outputs.page.chart_svg import (
+    PageClock,
     SvgAxis,
     SvgCurve,
     band_classes,
     chart_svg,
     figure,
     legend,
+    occurring,
     pixels_for,
     value_span,
 )
 from logreel.outputs.page.html import LONGEST, cell_text, packed, page, printable, table
 from logreel.outputs.page.track import Drawing, DrawnTracks, find_tracks, svg
 from logreel.registry.open import as_open_log
+from logreel.registry.registry import states_of
 
 if TYPE_CHECKING:
     from logreel.log.joined_log import Openable
@@ -157,42 +160,6 @@ BANDS = 300
 NARROW = 1e-4
 
 
-class PageClock:
-    """Times of the page: float64 seconds since *zero* (ns), the first and last of which is in *span*.
-
-    utc  whether *zero* is the epoch of UTC
-    """
-
-    def __init__(self, zero: int, first: int, last: int, utc: bool = False) -> None:
-        self.zero, self.utc = zero, utc
-        self.first, self.last = first, max(last, first + 1)
-
-    def seconds(self, time: int) -> float:
-        """Return a time in seconds of the page."""
-        return (time - self.zero) / 1e9
-
-    @property
-    def axis(self) -> SvgAxis:
-        """The axis of time of drawings."""
-        return SvgAxis(self.seconds(self.first), self.seconds(self.last), self._text)
-
-    def _text(self, seconds: float) -> str:
-        if not self.utc:
-            return f"{seconds:g} s"
-        digits = 0 if self.last - self.first > 10**10 else 3
-        return utc_text(round(seconds * 1e9), digits)[11:-1]
-
-    def intervals(self, gaps: Sequence[tuple[int, int]]) -> list[tuple[float, float]]:
-        """Return those of the intervals (ns) that are on the page, in seconds."""
-        return [(self.seconds(lo), self.seconds(hi)) for lo, hi in gaps if lo < self.last and hi > self.first]
-
-    def packed(self, times: Any) -> dict[str, Any]:
-        """Return int64[n] ns as uint32 steps of the span, in base64."""
-        step = (self.last - self.first) / (2**32 - 1)
-        steps = np.clip(np.round((times - self.first) / step), 0, 2**32 - 1).astype("<u4")
-        return {"from": self.seconds(self.first), "step": step / 1e9, "data": packed(steps)}
-
-
 def panels_of(
     log: Log,
     charts: Sequence[Chart],
@@ -231,7 +198,8 @@ def panels_of(
             panel = _panel(log, chart, clock, pixels, start, end)
             if panel is not None:
                 lines = [_line(curve, clock, still_pixels) for curve in panel.pop("drawn")]
-                panel["svg"] = chart_svg(lines, clock.axis, value_span(lines, chart.y), behind)
+                span = value_span(lines, chart.y, states=panel.pop("states"))
+                panel["svg"] = chart_svg(lines, clock.axis, span, behind)
         if panel is not None:
             panels.append({"title": printable(chart.title), "group": printable(chart.group), **panel})
     return panels
@@ -248,7 +216,8 @@ def _grouped(charts: Sequence[Chart]) -> list[Chart]:
 def _panel(
     log: Log, chart: Chart, clock: PageClock, pixels: int, start: int | None, end: int | None
 ) -> dict[str, Any] | None:
-    curves = []
+    curves, states = [], []
+    known = states_of(log)
     for series in chart.series:
         try:
             curve = series_curve(log, series, start, end, pixels)
@@ -257,14 +226,20 @@ def _panel(
             continue
         if np.isfinite(curve.values).any():
             curves.append((printable(series.name), curve))
+            names = {} if series.function else known.get(series.topic, {}).get(series.field, {})
+            states.append(occurring(names, curve.values))
     if not curves:
         return None
     units = {curve.unit for _, curve in curves}
     return {
         "drawn": [curve for _, curve in curves],
         "unit": units.pop() if len(units) == 1 else "",
+        "states": states[0] if all(names == states[0] for names in states) else {},
         "y": chart.y,
-        "curves": [_curve_data(name, curve, clock) for name, curve in curves],
+        "curves": [
+            _curve_data(name, curve, clock) | ({"states": names} if names else {})
+            for (name, curve), names in zip(curves, states, strict=True)
+        ],
         "about": _about([(name, curve.values, curve.unit) for name, curve in curves]),
     }
 
@@ -510,6 +485,8 @@ def metadata_table(log: Log) -> str:
 
 #: Most marks of text lines above the charts.
 MARKS = 500
+#: Charts before those that are folded.
+CHARTS = 12
 #: Most facts of one section that are shown.
 FACTS = 40
 
@@ -565,23 +542,11 @@ def report_page(
     }
     filled = {name: text for name, text in texts.items() if text}
     ids = {name: name.lower().replace(" ", "-") for name in filled}
-    frame = Drawing.around(tracks.tracks) if tracks else None
     data = {
         "utc": shift is not None,
-        "span": [clock.seconds(clock.first), clock.seconds(clock.last)],
         "panels": [{name: value for name, value in panel.items() if name != "svg"} for panel in panels],
-        "bands": band_data(bands, clock),
-        "marks": [
-            # Texts before the first message of data, and behind the last, stand at the ends.
-            {
-                "t": clock.seconds(min(max(line.time, clock.first), clock.last)),
-                "level": line.level,
-                "text": printable(line.text)[:200],
-            }
-            for line in sorted(lines, key=lambda line: 7 if line.level is None else line.level)[:MARKS]
-            if line.level is not None and line.level <= 4
-        ],
-        "track": _track_data(tracks, frame, clock),
+        **_time_data(clock, bands, lines),
+        "track": _track_data(tracks, clock),
     }
     title = cell_text(os.path.basename(log.name) or "log", 200)
     body = _BODY.format(
@@ -594,6 +559,27 @@ def report_page(
         ),
     )
     return page(title, body, data, "report.css", ["plot.js", "report.js"])
+
+
+def _time_data(clock: PageClock, bands: Sequence[Band], lines: Sequence[TextLine]) -> dict[str, Any]:
+    """Return the span of the page, the bands, and the marks of the most severe lines of text."""
+    severe = sorted(
+        (line for line in lines if line.level is not None and line.level <= WARNING),
+        key=lambda line: 7 if line.level is None else line.level,
+    )
+    return {
+        "span": [clock.seconds(clock.first), clock.seconds(clock.last)],
+        "bands": band_data(bands, clock),
+        "marks": [
+            # Texts before the first message of data, and behind the last, stand at the ends.
+            {
+                "t": clock.seconds(min(max(line.time, clock.first), clock.last)),
+                "level": line.level,
+                "text": printable(line.text)[:200],
+            }
+            for line in severe[:MARKS]
+        ],
+    }
 
 
 def _counts(log: Log) -> list[tuple[str, str]]:
@@ -661,10 +647,10 @@ def _track(tracks: DrawnTracks | None) -> str:
     return f'{svg(tracks, Drawing.around(tracks.tracks))}<ul class="keys">{names}</ul><p class="note">{about}</p>'
 
 
-def _track_data(tracks: DrawnTracks | None, frame: Drawing | None, clock: PageClock) -> Any:
-    if tracks is None or frame is None:
+def _track_data(tracks: DrawnTracks | None, clock: PageClock) -> Any:
+    if tracks is None:
         return None
-    first = tracks.tracks[0]
+    first, frame = tracks.tracks[0], Drawing.around(tracks.tracks)
     return {
         "times": [round(clock.seconds(t), 3) for t in first.times.tolist()],
         "x": [round(v, 1) for v in frame.x(first.right).tolist()],
@@ -679,14 +665,23 @@ def _charts(panels: Sequence[dict[str, Any]]) -> str:
         f"<li>{cell_text(panel['title'])}: {cell_text(panel['about'], 600)}</li>" for panel in panels
     )
     # In the order of the data, by which the script finds the figure of each panel.
-    drawn = "".join(
-        (f"<h3>{cell_text(group, 200)}</h3>" if group else "")
-        + f'<div class="charts">{"".join(map(_figure, grouped))}</div>'
-        for group, grouped in groupby(panels, itemgetter("group"))
-    )
+    drawn = _groups(panels[:CHARTS])
+    if rest := panels[CHARTS:]:
+        names = ", ".join(dict.fromkeys(panel["group"] or panel["title"] for panel in rest))
+        count = f"{len(rest)} more chart{'s' * (len(rest) != 1)}"
+        summary_line = f"<summary>{count}: {cell_text(names, 300)}</summary>"
+        drawn += f'<details class="more">{summary_line}{_groups(rest)}</details>'
     return (
         f'<div id="strip" aria-hidden="true"></div><div id="panels">{drawn}</div>'
         f'<details class="values"><summary>Charts as text</summary><ul>{about}</ul></details>'
+    )
+
+
+def _groups(panels: Sequence[dict[str, Any]]) -> str:
+    return "".join(
+        (f"<h3>{cell_text(group, 200)}</h3>" if group else "")
+        + f'<div class="charts">{"".join(map(_figure, grouped))}</div>'
+        for group, grouped in groupby(panels, itemgetter("group"))
     )
 
 

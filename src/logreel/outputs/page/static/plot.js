@@ -3,12 +3,13 @@
 // A curve has times and values as base64 of little-endian bytes: times are float64 seconds, or {from, step, data} with
 // uint32 steps; values are float64, or float32 if the times are steps and the curve is not "wide". NaN breaks a line; values of
 // a curve that is "held" hold until the next one; "gaps" are intervals without measurements. A panel of kind "spectrum" has
-// frequencies first + n * step in place of times. The page has a figure for each panel, with a still picture of it: charts that
+// frequencies first + n * step in place of times. "states" of a curve are names of its numbers. The page has a figure for each panel, with a still picture of it: charts that
 // can be zoomed are put in its place on the screen, and paper gets the picture.
 
 const LIGHT = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"];
 const DARK = ["#56B4E9", "#E69F00", "#2CC295", "#CC79A7", "#F0E442", "#D55E00", "#FFFFFF"];
-const HEIGHT = 210;
+// Pixels of a chart: its height, and what is left and right of the curves.
+const HEIGHT = 210, LEFT = 64, RIGHT = 18;
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const system = matchMedia("(prefers-color-scheme: dark)");
@@ -113,6 +114,14 @@ function clock(plot, marks) {
   return marks.map((at) => new Date(at * 1000).toISOString().slice(11, digits ? 20 + digits : 19));
 }
 
+function seconds(plot, marks) {
+  return marks.map((at) => `${Number(at.toPrecision(12))} s`);
+}
+
+function hertz(plot, marks) {
+  return marks.map((at) => `${Number(at.toPrecision(12))} Hz`);
+}
+
 // Numbers of a value axis; powers of ten where digits would not fit.
 function labels(plot, marks) {
   // Marks without a label are null on logarithmic axes.
@@ -124,6 +133,16 @@ function range(least, most) {
   if (least == null) return [0, 1];
   if (least === most) return [least - (Math.abs(least) * 0.01 || 1), most + (Math.abs(most) * 0.01 || 1)];
   return uPlot.rangeNum(least, most, 0.1, true);
+}
+
+// The names of the numbers on the value axis: of states, if all curves have the same ones.
+function statesOf(panel) {
+  const [first, ...others] = panel.curves.map((curve) => JSON.stringify(curve.states ?? null));
+  return first !== "null" && others.every((one) => one === first) ? panel.curves[0].states : null;
+}
+
+function short(text) {
+  return text.length > 10 ? text.slice(0, 9) + "…" : text;
 }
 
 // Bands of modes, and hatched gaps, behind the curves.
@@ -166,9 +185,17 @@ function options(panel, width) {
   const spectrum = panel.kind === "spectrum";
   const time = data.utc && !spectrum;
   const drag = { x: true, y: false };
+  const states = statesOf(panel);
+  const named = states && {
+    splits: (plot, i, least, most) => Object.keys(states).map(Number).filter((n) => n >= least && n <= most).sort((a, b) => a - b),
+    values: (plot, marks) => marks.map((n) => short(states[n])),
+    filter: (plot, marks) => marks,
+  };
   return {
     width,
     height: HEIGHT,
+    // The strip of the report has the same edges.
+    padding: [null, RIGHT, null, null],
     cursor: spectrum ? { drag } : { sync: { key: sync.key, setSeries: false }, drag },
     scales: {
       x: spectrum ? { time: false } : { time, min: shownSpan[0], max: shownSpan[1] },
@@ -176,8 +203,8 @@ function options(panel, width) {
     },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1e3), "Etc/UTC"),
     axes: [
-      { ...axis, size: 34, ...(time ? { values: clock, space: 90 } : {}) },
-      { ...axis, size: 64, values: labels },
+      { ...axis, size: 34, space: 90, values: spectrum ? hertz : time ? clock : seconds },
+      { ...axis, size: LEFT, values: labels, ...named },
     ],
     legend: { live: true },
     series: [
@@ -189,7 +216,7 @@ function options(panel, width) {
         width: 1,
         paths: curve.held ? uPlot.paths.stepped({ align: 1 }) : undefined,
         points: { show: !spectrum && curve.times.length < 60 },
-        value: (_, v) => value(v),
+        value: (_, v) => curve.states?.[v] ?? value(v),
       })),
     ],
     hooks: {
@@ -271,11 +298,17 @@ function draw() {
   tell("window", shownSpan);
 }
 
+// Charts that are folded have no width; they get it when they are shown.
+function resize() {
+  for (const { plot, box } of plots) {
+    if (box.clientWidth) plot.setSize({ width: box.clientWidth, height: HEIGHT });
+  }
+}
+
 for (const panel of data.panels) for (const curve of panel.curves) decode(panel, curve);
 document.getElementById("whole").onclick = showWhole;
 draw();
 system.addEventListener("change", draw);
-addEventListener("resize", () => {
-  for (const { plot, box } of plots) plot.setSize({ width: box.clientWidth, height: HEIGHT });
-});
+addEventListener("resize", resize);
+for (const one of document.querySelectorAll("details.more")) one.addEventListener("toggle", resize);
 addEventListener("keydown", (event) => event.key === "0" && !event.target.matches("input, textarea") && showWhole());

@@ -15,10 +15,27 @@ function paintBands() {
   }
 }
 
-// One row of the strip for each kind of band, and one for text of warnings and errors.
+// The columns of charts: a strip stands above each, with the edges of its charts.
+function columns() {
+  const charts = document.querySelector(".charts");
+  return charts ? getComputedStyle(charts).gridTemplateColumns.split(" ").length : 1;
+}
+
 function drawStrip() {
   const strip = document.getElementById("strip");
   if (!strip) return;
+  const strips = Array.from({ length: columns() }, () => {
+    const one = document.createElement("div");
+    one.className = "bands";
+    one.append(...stripRows());
+    return one;
+  });
+  strip.replaceChildren(...strips);
+  strip.hidden = !strips[0].children.length;
+}
+
+// One row of the strip for each kind of band, and one for text of warnings and errors.
+function stripRows() {
   const kinds = [...new Set(data.bands.map((band) => band.kind))].sort((a, b) => (LEVELS[a] ?? 3) - (LEVELS[b] ?? 3));
   const [from, to] = shownSpan;
   const place = (at) => `${(100 * Math.min(Math.max((at - from) / (to - from), 0), 1)).toFixed(3)}%`;
@@ -50,8 +67,7 @@ function drawStrip() {
     }
     rows.push(line);
   }
-  strip.replaceChildren(...rows);
-  strip.hidden = !rows.length;
+  return rows;
 }
 
 function showPlace(at) {
@@ -77,6 +93,9 @@ function redraw() {
 }
 
 document.addEventListener("logreel-window", drawStrip);
+addEventListener("resize", () => {
+  if (columns() !== document.querySelectorAll("#strip .bands").length) drawStrip();
+});
 document.addEventListener("logreel-cursor", (event) => showPlace(event.detail));
 document.addEventListener("click", (event) => {
   const button = event.target.closest?.("button.at");
