@@ -208,8 +208,10 @@ def _of_lens(ch: Channel, lens: object) -> Iterator[Chart]:
         case Pose(position=place, orientation=turn, repeated=False):
             if place is not None:
                 yield _vector(topic, place, "position", "m", "Motion", True)
-            series = tuple(Series(topic, turn, f, f, "deg") for f in ("roll", "pitch", "yaw"))
-            yield Chart(f"{topic}: attitude", series, group="Motion")
+            # Roll and pitch are a few degrees, which a yaw of a whole turn would flatten.
+            for what, turns in (("roll and pitch", ("roll", "pitch")), ("yaw", ("yaw",))):
+                series = tuple(Series(topic, turn, f, f, "deg") for f in turns)
+                yield Chart(f"{topic}: {what}", series, group="Motion")
         case Transform(translation=place, rotation=turn, child=child):
             for frame in _moving_frames(ch, lens):
                 where = f"{child}={frame}" if child and frame else ""

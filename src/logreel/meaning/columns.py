@@ -8,6 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
+from logreel.dataclass import dataclass
 from logreel.errors import UsageError
 from logreel.index.block_table import TIME_MIN
 from logreel.index.gather import Want, gather_rows
@@ -225,6 +226,23 @@ class SampledColumn:
         return self.read(np.unique(np.linspace(first, last - 1, 2 * len(edges)).astype(np.int64)))
 
 
+@dataclass(frozen=True, slots=True)
+class ValueStatistics:
+    """What the values of an interval are; None without any.
+
+    count    number of finite values
+    missing  number of rows without one
+    rms      root of the mean of the squares
+    """
+
+    count: int
+    missing: int
+    min: float | None = None
+    mean: float | None = None
+    max: float | None = None
+    rms: float | None = None
+
+
 class Window:
     """The rows of a column with lo <= time < hi (ns); None: no bound.
 
@@ -260,6 +278,21 @@ class Window:
             column.read(np.array([last] if last < len(column) else [], np.int64)),
         ]
         return np.concatenate([t for t, _ in parts]), np.concatenate([v for _, v in parts])
+
+    def statistics(self, check: Check = _no_check) -> ValueStatistics:
+        """Return what all values of the window are, read piece by piece."""
+        count, missing, total, squares, least, most = 0, 0, 0.0, 0.0, np.inf, -np.inf
+        for lo in range(self.first, self.last, PIECE):
+            check()
+            values = self.column.read(np.arange(lo, min(self.last, lo + PIECE)))[1]
+            known = values[np.isfinite(values)]
+            count, missing = count + len(known), missing + len(values) - len(known)
+            if len(known):
+                total, squares = total + float(known.sum()), squares + float(known @ known)
+                least, most = min(least, float(known.min())), max(most, float(known.max()))
+        if not count:
+            return ValueStatistics(0, missing)
+        return ValueStatistics(count, missing, least, total / count, most, (squares / count) ** 0.5)
 
     def rows(self, most: int) -> I64:
         """Return the rows of the window; if there are more than *most*, that many of them, evenly spread."""

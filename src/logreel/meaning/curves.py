@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass, replace
-from logreel.errors import UsageError
+from logreel.errors import LogError, UsageError
 from logreel.io.arrays import F64, I64
 from logreel.layout.numpy_columns import ARRAY, LIST, MAX_STRUCTS, STRUCT, Column, type_name
 from logreel.lenses.base import columns_by_path
@@ -20,7 +20,7 @@ from logreel.log.columns import DENSE, ColumnReader, own_paths
 from logreel.log.scan import Brief
 from logreel.log.times import Time, interval
 from logreel.log.topic_fields import fields_by_topic
-from logreel.meaning.gaps import channel_gaps
+from logreel.meaning.gaps import channel_gaps, gap_limit
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log
@@ -32,16 +32,12 @@ MAX_ITEMS = 32
 MAX_CURVES = 64
 #: Fields that repeat the time of the message; drawn only if they are named.
 STAMPS = ("timestamp", "header.stamp")
-#: Words of topics and fields whose values hold until the next message: they are commanded, or change rarely.
-_HELD = re.compile(
-    r"(?<![a-z])(setpoints?|sp|commands?|cmd|targets?|desired|goals?|reference|modes?|states?)(?![a-z])", re.I
-)
-#: The same words for what is measured: the sticks of a pilot, states of an estimator.
-_MEASURED = re.compile(
-    r"manual_control|joint_?states?|(estimator|vehicle|ekf|model|link)_states?(?![a-z])", re.I
-)
-#: Functions of which a value says something about the time since the message before.
-_OF_PERIODS = ("derivative", "rate", "interval", "delay")
+#: Words of topics and fields that are commanded: their values hold until the next message even if all of them differ.
+_SETPOINT = re.compile(r"(?<![a-z])(setpoints?|sp|targets?|desired|goals?|reference)(?![a-z])", re.I)
+#: Messages that are looked at to see how often a value changes: this many pieces of as many messages each.
+_PIECES, _IN_PIECE = 4, 128
+#: Values that change in a smaller share of the messages than this hold until the next one.
+_RARELY = 1 / 8
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -103,16 +99,52 @@ def broken_at(times: I64, values: F64, gaps: Sequence[tuple[int, int]], least: i
 
 
 def is_stepped(ch: Channel, field: str, function: str = "") -> bool:
-    """Return whether a value of a field holds until the next message: setpoints, commands, modes, named states."""
-    if function in _OF_PERIODS:
+    """Return whether a value of a field holds until the next message, so that its line has steps.
+
+    So are setpoints, named states and booleans, and what changes in few of the messages, such as modes, counters and
+    commands that are repeated. A command that is another one each time, as of a joystick, is a line.
+    """
+    if function and not function_named(function).keeps_steps:
         return False
-    name = f"{ch.topic} {field}"
-    if _HELD.search(name) and not _MEASURED.search(name):
+    if _SETPOINT.search(f"{ch.topic} {field}"):
         return True
     # Not imported before: most fields are no states.
     from logreel.registry.registry import states_of
 
-    return field in states_of(ch.log).get(ch.topic, {})
+    return field in states_of(ch.log).get(ch.topic, {}) or _changes_rarely(ch, field)
+
+
+def _changes_rarely(ch: Channel, field: str) -> bool:
+    """Return whether a field is a boolean, or changes, but in few messages, in some pieces of the channel.
+
+    Where the gaps of a line would not be seen in steps, it is none: nothing is drawn that was not measured.
+    """
+    n = len(ch)
+    if not field or n < 3:
+        return False
+    changes = steps = 0
+    try:
+        reader = ColumnReader(ch, own_paths(ch, field))
+        firsts = (
+            [0] if n <= _PIECES * _IN_PIECE else np.linspace(0, n - _IN_PIECE, _PIECES).astype(int).tolist()
+        )
+        for first in firsts:
+            (column, *others) = reader.read(
+                slice(first, first + (n if len(firsts) == 1 else _IN_PIECE))
+            ).columns
+            curves = [values for _, _, values in sample_numbers(field, "", column)]
+            if others or len(curves) != 1:
+                return False
+            if column.type == "bool":
+                return True
+            known = curves[0][np.isfinite(curves[0])]
+            changes += int(np.count_nonzero(np.diff(known)))
+            steps += max(0, len(known) - 1)
+    except LogError:
+        return False
+    if not 0 < changes < _RARELY * steps:
+        return False
+    return set(channel_gaps(ch)) <= set(channel_gaps(ch, True))
 
 
 def curves(
@@ -246,6 +278,9 @@ class Function:
     inputs  ``number``, ``vector`` (an array, or a struct of numbers), ``quaternion`` (w, x, y, z), ``times`` (no field)
     apply   called with float64[n] times in seconds and float64[n, k] inputs; returns float64[n]
     unit    returns the unit of the result from that of the input
+    keeps_steps  whether the result of values that hold until the next message holds, too
+    number  what the number is that stands behind the name of the function, as in ``low_pass 5``; empty: there is none
+    usual   that number if none is given
     """
 
     name: str
@@ -253,6 +288,9 @@ class Function:
     inputs: str
     apply: Callable[[F64, F64], F64]
     unit: Callable[[str], str] = lambda unit: unit
+    keeps_steps: bool = True
+    number: str = ""
+    usual: float = 1.0
 
 
 def _degrees(angle: F64) -> F64:
@@ -294,6 +332,79 @@ def _over_time(t: F64, change: F64) -> F64:
     return slope
 
 
+def _integral(t: F64, v: F64) -> F64:
+    """Return the sum of the trapezoids up to each value; over one that is missing, from the one before to the next."""
+    total = np.full(len(t), np.nan)
+    known = np.flatnonzero(np.isfinite(v[:, 0]))
+    times, values = t[known], v[known, 0]
+    total[known] = np.concatenate(
+        [np.zeros(min(1, len(known))), np.cumsum(np.diff(times) * (values[1:] + values[:-1]) / 2)]
+    )
+    return total
+
+
+def _unit_of_integral(unit: str) -> str:
+    for per in ("/s²", "/s^2"):
+        if unit.endswith(per):
+            return unit.removesuffix(per) + "/s"
+    return unit.removesuffix("/s") if unit.endswith("/s") else f"{unit}·s" if unit else ""
+
+
+def _moving_mean(seconds: float, t: F64, v: F64) -> F64:
+    """Return the mean of the values at most half of *seconds* before and after each time."""
+    known = np.isfinite(v[:, 0])
+    # Sums of small numbers are exact where those of large ones are not.
+    middle = v[known, 0].mean() if known.any() else 0.0
+    sums = np.concatenate([[0.0], np.cumsum(np.where(known, v[:, 0] - middle, 0.0))])
+    counts = np.concatenate([[0], np.cumsum(known)])
+    first, last = t.searchsorted(t - seconds / 2, "left"), t.searchsorted(t + seconds / 2, "right")
+    count = counts[last] - counts[first]
+    mean = np.divide(sums[last] - sums[first], count, out=np.full(len(t), np.nan), where=count > 0)
+    return np.where(known, mean + middle, np.nan)
+
+
+#: Samples of the even grid of a filter for each sample of the field: of a very uneven one, parts are left as they are.
+_MOST_EVEN = 8
+
+
+def _low_pass(hertz: float, t: F64, v: F64) -> F64:
+    """Return values without what is faster than *hertz*, without delay: a Butterworth filter of order 2, twice.
+
+    Parts between gaps are filtered by themselves; a missing value stays missing.
+    """
+    out = np.full(len(t), np.nan)
+    known = np.flatnonzero(np.isfinite(v[:, 0]))
+    times, values = t[known], v[known, 0]
+    steps = np.diff(times)
+    step = float(np.median(steps[steps > 0])) if (steps > 0).any() else 0.0
+    if not step:
+        return v[:, 0]
+    nanoseconds = (steps * 1e9).astype(np.int64)
+    for part in np.split(np.arange(len(known)), np.flatnonzero(nanoseconds > gap_limit(nanoseconds)) + 1):
+        since, own = times[part] - times[part[0]], values[part]
+        count = int(since[-1] / step) + 1
+        smooth = own
+        if 2 <= count <= _MOST_EVEN * len(part) + 2:
+            even = np.interp(np.arange(count + 1) * step, since, own)
+            smooth = np.interp(since, np.arange(count + 1) * step, _without_fast(even, hertz * step))
+        out[known[part]] = smooth
+    return out
+
+
+def _without_fast(even: F64, cut: float) -> F64:
+    """Return evenly sampled values without frequencies above *cut* (per sample); ends are mirrored about themselves."""
+    before, after = 2 * even[0] - even[:0:-1], 2 * even[-1] - even[-2::-1]
+    long = np.concatenate([before, even, after])
+    middle = long.mean()
+    frequency = np.fft.rfftfreq(len(long))
+    kept: F64 = np.fft.irfft(np.fft.rfft(long - middle) / (1 + (frequency / cut) ** 4), len(long)) + middle
+    return kept[len(before) : len(before) + len(even)]
+
+
+def _high_pass(hertz: float, t: F64, v: F64) -> F64:
+    return v[:, 0] - _low_pass(hertz, t, v)
+
+
 def _rate(t: F64, v: F64) -> F64:
     return _over_time(t, np.ones(len(t)))
 
@@ -322,26 +433,68 @@ _LIST = (
     Function("negative", "with the other sign", NUMBER, partial(_scaled, -1.0)),
     Function("percent", "fraction as percent", NUMBER, partial(_scaled, 100.0), _always("%")),
     Function("thousandth", "divided by 1000", NUMBER, partial(_scaled, 1e-3)),
-    Function("derivative", "change per second", NUMBER, _derivative, lambda u: f"{u}/s" if u else ""),
-    Function("rate", "messages per second", TIMES, _rate, _always("Hz")),
-    Function("interval", "time since the message before", TIMES, _interval, _always("ms")),
+    Function("derivative", "change per second", NUMBER, _derivative, lambda u: f"{u}/s" if u else "", False),
+    Function("integral", "sum over time, by trapezoids", NUMBER, _integral, _unit_of_integral, False),
+    Function(
+        "moving_mean",
+        "mean of the values around each moment",
+        NUMBER,
+        partial(_moving_mean, 1.0),
+        keeps_steps=False,
+        number="seconds of the mean",
+    ),
+    Function(
+        "low_pass",
+        "slow changes only, without delay",
+        NUMBER,
+        partial(_low_pass, 1.0),
+        keeps_steps=False,
+        number="highest frequency, Hz",
+    ),
+    Function(
+        "high_pass",
+        "fast changes only, without delay",
+        NUMBER,
+        partial(_high_pass, 1.0),
+        keeps_steps=False,
+        number="lowest frequency, Hz",
+    ),
+    Function("rate", "messages per second", TIMES, _rate, _always("Hz"), False),
+    Function("interval", "time since the message before", TIMES, _interval, _always("ms"), False),
     Function(
         "delay",
         "time from the stamp in the message to the time of the message",
         NUMBER,
         _delay,
         _always("ms"),
+        False,
     ),
 )
 #: All functions by name.
 FUNCTIONS = {function.name: function for function in _LIST}
 
 
-def function_named(name: str) -> Function:
-    """Return a function; raises UsageError for an unknown name."""
+def function_named(text: str) -> Function:
+    """Return a function by its name, or by name and number, ``low_pass 5``.
+
+    Raises UsageError for an unknown name, and for what is no such number.
+    """
+    name, _, number = text.partition(" ")
     if name not in FUNCTIONS:
         raise UsageError(f"no function {name!r}; there are {', '.join(FUNCTIONS)}")
-    return FUNCTIONS[name]
+    function = FUNCTIONS[name]
+    if not number:
+        return function
+    if not function.number:
+        raise UsageError(f"{name!r} takes no number")
+    try:
+        value = float(number)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise UsageError(f"{text!r:.80}: write {name} and a number above 0, the {function.number}")
+    bound: Any = function.apply
+    return replace(function, apply=partial(bound.func, value))
 
 
 def series_curve(
