@@ -191,7 +191,7 @@ def answer(
         tables = Tables(asked, paths)
         con = connection()
         if bounds is not None:
-            stack.enter_context(_bounded(con, bounds))
+            stack.enter_context(bounded(con, bounds))
         with _database_errors(duckdb, tables):
             _offer(con, duckdb, query, tables)
             relation = con.sql(query)
@@ -231,7 +231,7 @@ class Bounds:
 
 
 @contextmanager
-def _bounded(con: Any, bounds: Bounds) -> Iterator[None]:
+def bounded(con: Any, bounds: Bounds) -> Iterator[None]:
     """End the query of *con* in the block when its time is over or its check raises."""
     done = Event()
     why: list[Exception] = []

@@ -30,7 +30,16 @@ from logreel.log.topic_fields import check_fields, fields_by_topic
 from logreel.log.topic_match import listed
 from logreel.meaning.columns import MemoryColumn
 from logreel.ops.query.record_batches import BYTES, MOST, as_slice, intersect_intervals, most_rows
-from logreel.ops.query.sql import Asked, Bounds, Tables, answer, connect, import_duckdb, memory_errors
+from logreel.ops.query.sql import (
+    Asked,
+    Bounds,
+    Tables,
+    answer,
+    bounded,
+    connect,
+    import_duckdb,
+    memory_errors,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,14 +72,20 @@ def expression_column(
     rows, seconds, memory  limits: rows of the channel, time, and memory (``256MB``) of the query
     check                  called while the query runs; raises to end it
 
-    Window functions, such as ``x - lag(x) OVER (ORDER BY time_ns)``, are expressions, too. Raises UsageError for an
-    invalid expression, one that is no number, one beyond the limits; MissingDependencyError without DuckDB.
+    Window functions, such as ``x - lag(x) OVER (ORDER BY time_ns)``, are expressions, too. Fields of other channels are
+    named as in conditions, ``battery_status.voltage_v``, and have their last value at or before the time of each row.
+    Raises UsageError for an invalid expression, one that is no number, one beyond the limits; MissingDependencyError
+    without DuckDB.
     """
-    check_expression(expression)
+    tree = parsed_expression(expression, KINDS, FUNCTIONS)
     if len(ch) > rows:
         raise UsageError(f"{ch.topic!r} has {len(ch)} messages: expressions are for channels of up to {rows}")
+    others = _of_others(ch, tree)
     name = ch.topic.replace('"', '""')
-    query = f'SELECT time_ns AS "~t", CAST({_alone(expression)} AS DOUBLE) AS "~v" FROM "{name}"'
+    select = f'SELECT time_ns AS "~t", CAST({_alone(expression)} AS DOUBLE) AS "~v" FROM '
+    query = f'{select}"{name}"'
+    if others:
+        return _across(ch, tree, others, Bounds(seconds, memory, check))
     times, values = [np.zeros(0, np.int64)], [np.zeros(0)]
     count = 0
     with answer(query, [ch.log], bounds=Bounds(seconds, memory, check)) as (_, batches):
@@ -92,9 +107,78 @@ def _alone(expression: str) -> str:
     return f"(\n{expression}\n)"
 
 
-def check_expression(expression: str) -> None:
-    """Raise UsageError for what is not one expression of the kinds and functions that may be used."""
-    parsed_expression(expression, KINDS, FUNCTIONS)
+def _names_in(tree: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Return the names of columns in a parsed expression, in parts and in their order."""
+    parts = [part for part in parts_of(tree) if _is_name(part)]
+    parts.sort(key=lambda part: part.get("query_location") or 0)
+    return list(dict.fromkeys(tuple(part["column_names"]) for part in parts))
+
+
+def _of_others(ch: Channel, tree: dict[str, Any]) -> dict[tuple[str, ...], tuple[str, str]]:
+    """Return topic and path of the names in an expression that begin with the name of another channel."""
+    unknown = [name for name in _names_in(tree) if len(name) > 1 and _path(ch, name) is None]
+    if not unknown:
+        return {}
+    tables = Tables([Asked(ch.log, ch.log.name, (None, None), ch.log.channels, False)], ())
+    meant = {name: _topic_and_path(ch.log, tables, name, []) for name in unknown}
+    places = {name: place for name, place in meant.items() if place is not None}
+    return places if any(topic != ch.topic for topic, _ in places.values()) else {}
+
+
+#: The query over a table of values, in which an expression takes the place of NULL.
+_FRAME_OF_VALUES = 'SELECT CAST(NULL AS DOUBLE) FROM "~values"'
+
+
+def _across(
+    ch: Channel, tree: dict[str, Any], others: Mapping[tuple[str, ...], tuple[str, str]], bounds: Bounds
+) -> MemoryColumn:
+    """Return the value of an expression over several channels at the times of the messages of *ch*."""
+    # Not imported before: most expressions are about one channel.
+    import pyarrow as pa
+
+    from logreel.ops.query.align import Alignment, ChannelSampler
+    from logreel.ops.query.topic_table import as_type, storable
+
+    log, how = ch.log, Alignment("previous", clock=ch.topic)
+    at = np.sort(ch.times)
+    places = {name: others.get(name) or (ch.topic, _path(ch, name, True)) for name in _names_in(tree)}
+    columns: dict[str, pa.Array[Any]] = {}
+    named = dict[tuple[str, ...], str]()
+    for name, (topic, path) in places.items():
+        bounds.check()
+        named[name] = f"{topic} {path}"
+        if path == TIME_NS:
+            columns[named[name]] = pa.array(at)
+        elif path == TIME:
+            columns[named[name]] = _clock(time_column(ch, at))
+        elif named[name] not in columns:
+            picked = ChannelSampler(log[topic], own_paths(log[topic], [path]), how, RowOptions()).at(at)
+            arrow_type = storable(picked[0].type) if len(picked) == 1 else None
+            if arrow_type is None:
+                raise UsageError(f"{path!r} of {topic!r} is not one value: name an item of it", path=log.name)
+            columns[named[name]] = as_type(picked[0], arrow_type, len(at))
+    placed = json.loads(json.dumps(tree))
+    for part in (part for part in parts_of(placed) if _is_name(part)):
+        part["column_names"] = [named[tuple(part["column_names"])]]
+    duckdb = import_duckdb()
+    with memory_errors(duckdb), connect(duckdb, bounds.memory, spill=False) as con, bounded(con, bounds):
+
+        def value(expression: str, of: str) -> str:
+            return str(con.execute(f"SELECT {expression}", [of]).fetchall()[0][0])
+
+        con.execute("SET lock_configuration = true")
+        frame = json.loads(value("json_serialize_sql(?::VARCHAR)", _FRAME_OF_VALUES))
+        frame["statements"][0]["node"]["select_list"][0]["child"] = placed
+        query = value("json_deserialize_sql(?::JSON)", json.dumps(frame))
+        try:
+            con.register("~values", pa.table(columns))
+            values = con.sql(query).fetchnumpy()
+        except duckdb.Error as error:
+            text = " ".join(re.split(r"LINE |You might need|Candidate ", str(error))[0].split())
+            raise UsageError(f"the expression cannot be computed: {text}", path=log.name) from None
+    (computed,) = values.values()
+    filled = np.ma.filled(np.ma.asarray(computed).astype(np.float64), np.nan)
+    return MemoryColumn(at, filled, "")
 
 
 def parsed_expression(
@@ -230,9 +314,7 @@ class WhereCondition:
     @cached_property
     def names(self) -> list[tuple[str, ...]]:
         """The names of columns in the condition, in parts, such as ``("battery_status", "voltage_v")``."""
-        parts = [part for part in parts_of(self.tree) if _is_name(part)]
-        parts.sort(key=lambda part: part.get("query_location") or 0)
-        return list(dict.fromkeys(tuple(part["column_names"]) for part in parts))
+        return _names_in(self.tree)
 
 
 def _slash_error(text: str) -> UsageError:
