@@ -161,13 +161,15 @@ class WantedSeries:
     @property
     def name(self) -> str:
         """Name of its column in a table: the field, ``function(field)``, or the SQL expression."""
-        name = self.sql or (f"{self.function}({self.field})" if self.function else self.field)
+        function, _, number = self.function.partition(" ")
+        inputs = f"{self.field}, {number}" if number else self.field
+        name = self.sql or (f"{function}({inputs})" if function else self.field)
         return f"{name} where {self.where}" if self.where else name
 
     @property
     def shape(self) -> str:
         """Text that is different for series of one topic whose lines may differ; SQL expressions have the same."""
-        return "" if self.sql else f"{self.field} {self.function}"
+        return "" if self.sql else json.dumps([self.field, self.function])
 
     def is_stepped(self, log: Log) -> bool:
         """Return whether its values hold until the next one."""

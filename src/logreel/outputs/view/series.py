@@ -7,8 +7,9 @@ import re
 import struct
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
+from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -82,6 +83,7 @@ def routes() -> list[Route]:
     return [
         Route("/api/logs/{log}/series", _series, (*ONE_SERIES, FROM, TO, pixels(PIXELS), SERIES), ARROW),
         Route("/api/logs/{log}/pairs", _pairs, (FROM, TO, pixels(_PAIR_PIXELS), _X, _Y, SERIES), ARROW),
+        Route("/api/logs/{log}/statistics", _statistics, (*ONE_SERIES, FROM, TO, SERIES)),
         Route("/api/functions", _functions),
         *chart_routes(),
         *spectrogram_routes(),
@@ -89,7 +91,33 @@ def routes() -> list[Route]:
 
 
 def _functions(session: Session, request: Parameters) -> ASGIApp:
-    return JSONResponse([{"name": f.name, "text": f.text, "inputs": f.inputs} for f in FUNCTIONS.values()])
+    return JSONResponse(
+        [
+            {"name": f.name, "text": f.text, "inputs": f.inputs, "number": f.number, "usual": f.usual}
+            for f in FUNCTIONS.values()
+        ]
+    )
+
+
+def _statistics(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
+    """Answer with statistics of all values of each series between two moments, not of those that are drawn."""
+    lo, hi = request.interval()
+    return JSONResponse([_statistics_of(log, wanted, (lo, hi), request) for wanted in wanted_series(request)])
+
+
+def _statistics_of(
+    log: ViewLog, wanted: WantedSeries, span: tuple[int | None, int | None], request: Parameters
+) -> dict[str, Any]:
+    try:
+        # Samples stand for no statistics: it is waited for the rows in order.
+        column = log.columns.get(wanted, request, inf)
+        with log.reading(column, request):
+            window = Window(column, *(log.clock(time) for time in span))
+            return {**asdict(window.statistics(request.check)), "unit": column.unit}
+    except LogError as error:
+        if "s" not in request:
+            raise
+        return {"error": error.text}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import { levelColour } from "./colours.js";
 import { css } from "./dom.js";
-import { shownMarks } from "./panels/plot_draw.js";
+import { cutMiddle, laneOf, shownMarks } from "./panels/plot_draw.js";
 import { STEPS } from "./time.js";
 
 /** The name of the language, which is no address that is asked. */
@@ -40,8 +40,8 @@ export function plotSvg(panel, context, measure = measured) {
     keys.push({ x, y: TOP / 2 + row * LINE, text, curve });
     x += size;
   }
-  const top = TOP + row * LINE, height = top + high + BOTTOM, clip = `clip-${Math.round(performance.now())}`;
-  const px = (axis) => left + plot.valToPos(axis, "x"), py = (value) => top + plot.valToPos(value, "y");
+  const told = panel.statistics.lines(), top = TOP + row * LINE, height = top + high + BOTTOM + told.length * LINE, clip = `clip-${Math.round(performance.now())}`;
+  const px = (axis) => left + plot.valToPos(axis, "x"), py = (value, scale = "y") => top + plot.valToPos(value, scale);
   const faint = css("--faint"), text = css("--text"), line = css("--line"), out = [];
   out.push(tag("rect", { width, height, fill: css("--panel") }));
   out.push(tag("text", { x: 10, y: TOP / 2 + 4, "font-weight": 600, "font-size": 12, fill: text }, escaped(panel.title) + tag("tspan", { "font-weight": 400, fill: faint }, escaped(unitOf(panel)))));
@@ -64,14 +64,18 @@ export function plotSvg(panel, context, measure = measured) {
     }
     if (parts.length) inside.push(tag("path", { d: parts.join(""), stroke: faint, "stroke-opacity": 0.45, fill: "none", class: "gap" }));
   }
-  // The numbers of the axes.
-  const [, axis] = plot.axes;
-  (axis._splits ?? []).forEach((value, i) => {
-    const y = py(value), number = axis._values?.[i];
-    if (y < top - 1 || y > top + high + 1) return;
-    if (axis.grid.show) inside.push(tag("line", { x1: left, x2: left + inner, y1: y, y2: y, stroke: line }));
-    if (number != null) out.push(tag("text", { x: left - 6, y: y + 4, "text-anchor": "end", fill: faint }, escaped(number)));
-  });
+  // The numbers of the axes, and their units.
+  for (const axis of plot.axes.slice(1)) {
+    const { scale } = axis, isLeft = scale === "y";
+    (axis._splits ?? []).forEach((value, i) => {
+      const y = py(value, scale), number = axis._values?.[i];
+      if (y < top - 1 || y > top + high + 1) return;
+      if (axis.grid.show) inside.push(tag("line", { x1: left, x2: left + inner, y1: y, y2: y, stroke: line }));
+      if (number) out.push(tag("text", { x: isLeft ? left - 6 : left + inner - 4, y: y + 4, "text-anchor": "end", fill: faint }, escaped(number)));
+    });
+    const unit = panel.unitsOf(scale);
+    if (unit && !curves[0]?.stripes) out.push(tag("text", { x: isLeft ? left + 4 : left + inner - 4, y: top + 16, "text-anchor": isLeft ? "start" : "end", "font-size": 10, fill: faint, class: "unit" }, escaped(unit)));
+  }
   const widest = measure(time.text(view.window.to, view.span / 1000)) + 26;
   const step = STEPS.find((one) => (one / view.span) * inner > Math.max(70, widest)) ?? STEPS.at(-1);
   for (let at = Math.ceil((panel.from - time.zero()) / step) * step + time.zero(); at <= panel.to; at += step) {
@@ -82,16 +86,18 @@ export function plotSvg(panel, context, measure = measured) {
   out.push(tag("text", { x: 6, y: top + high + 15, fill: faint }, { start: "s", utc: "UTC", log: "log" }[time.clock]));
   for (const curve of curves) {
     if (curve.stripes) {
+      const lane = laneOf(curve.lane, curves.length, high), y = top + lane.top, tall = lane.height;
+      if (curves.length > 1) out.push(tag("text", { x: left - 4, y: y + tall / 2 + 4, "text-anchor": "end", "font-size": 10, fill: faint }, escaped(cutMiddle(curve.name, (text) => measure(text) < left - 6))));
       for (const { from, to, label, colour } of curve.stripes) {
-        const [a, b] = span(from, to), y = top + 12, tall = Math.min(34, high - 16);
+        const [a, b] = span(from, to);
         if (b <= a) continue;
         inside.push(tag("rect", { x: a, y, width: Math.max(1, b - a - 1), height: tall, ...fill(colour) }));
         if (measure(label) + 8 < b - a) inside.push(tag("text", { x: a + 4, y: y + tall / 2 + 4, "font-size": 10, fill: text }, escaped(label)));
       }
       continue;
     }
-    inside.push(tag("path", { d: path(curve, px, py), stroke: curve.colour, "stroke-width": 1.25, "stroke-linejoin": "round", "stroke-dasharray": curve.dash, fill: "none", class: "curve" }));
-    for (const row of curve.dots ?? []) inside.push(tag("circle", { cx: px(curve.x[row]), cy: py(curve.y[row]), r: 2, fill: curve.colour }));
+    inside.push(tag("path", { d: path(curve, px, (value) => py(value, curve.scale)), stroke: curve.colour, "stroke-width": 1.25, "stroke-linejoin": "round", "stroke-dasharray": curve.dash, fill: "none", class: "curve" }));
+    for (const row of curve.dots ?? []) inside.push(tag("circle", { cx: px(curve.x[row]), cy: py(curve.y[row], curve.scale), r: 2, fill: curve.colour }));
   }
   for (const mark of shownMarks(context, panel.logs())) {
     const at = px(mark.t);
@@ -106,6 +112,7 @@ export function plotSvg(panel, context, measure = measured) {
     out.push(tag("rect", { x: at, y: top + high + 3, width: size, height: 16, fill: colour }), tag("text", { x: at + 4, y: top + high + 15, fill: css("--panel") }, escaped(label)));
   }
   out.push(tag("g", { "clip-path": `url(#${clip})` }, inside.join("")));
+  told.forEach((text, i) => out.push(tag("text", { x: 10, y: top + high + 32 + i * LINE, fill: faint, class: "statistics" }, escaped(text))));
   const about = `${context.log(panel.series()[0]?.log).name}   ${time.full(panel.from)} to ${time.full(panel.to)}`;
   out.push(tag("text", { x: 10, y: height - 8, fill: faint }, escaped(about)));
   const defs = tag("defs", {}, tag("clipPath", { id: clip }, tag("rect", { x: left, y: top, width: inner, height: high })));

@@ -47,7 +47,7 @@ export function keys(context) {
     v: () => { const { cursor: one, cursor2: two } = view; if (two != null) { view.setCursor(two); view.setCursor2(one); } },
     x: () => plots.remove(),
     n: () => marker(1), p: () => marker(-1),
-    m: () => plots.chosen?.element.querySelector(".bar button").click(),
+    m: () => plots.chosen?.element.querySelector(".bar > button").click(),
     t: () => toggleTheme(context),
     k: () => { const all = time.clocks(); time.setClock(all[(all.indexOf(time.clock) + 1) % all.length]); },
     "?": () => context.help(),

@@ -7,7 +7,9 @@ export function nameOf(series) {
   if (series.label) return series.label;
   if (series.sql) return series.sql;
   const place = series.field ? `${series.topic}.${series.field}` : series.topic;
-  return series.function ? `${series.function}(${place})` : place;
+  if (!series.function) return place;
+  const [name, number] = series.function.split(" ");
+  return `${name}(${place}${number ? `, ${number}` : ""})`;
 }
 
 /** Return what the server is asked for a series. */

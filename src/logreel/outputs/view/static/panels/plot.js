@@ -2,11 +2,16 @@
 
 import { el } from "../dom.js";
 import { seriesColour } from "../colours.js";
-import { before, Curves, nameOf, reached, short, valueAt, wish } from "../series.js";
+import { Curves, nameOf, wish } from "../series.js";
 import { STEPS, length } from "../time.js";
 import { sentence } from "./sentence.js";
-import { bands, bandsOf, gaps, marks, stripes, stripesOf } from "./plot_draw.js";
+import { axesDialog, isLimits, numbers, stampOf, yAxis, yRange } from "./plot_axes.js";
+import { bands, bandsOf, gaps, marks, stripes, stripesOf, units } from "./plot_draw.js";
+import { legendItems, legendValues, toggle } from "./plot_legend.js";
 import { pointer } from "./plot_pointer.js";
+import { dots, points } from "./plot_points.js";
+import { Statistics } from "./plot_statistics.js";
+import { isStamp } from "./plot_values.js";
 import { derive } from "./derive.js";
 
 export const LEFT = 58;
@@ -23,7 +28,10 @@ class Plot {
     this.context = context;
     this.list = (settings.series ?? []).map((one) => ({ ...one }));
     this.given = settings.title ?? "";
-    this.y = settings.y ?? null;
+    // Limits {y, y2: [low, high]} of the axis at the left and at the right, null for what the values say; and {y, y2: true}.
+    this.limits = { y: isLimits(settings.y) ? settings.y : null, y2: isLimits(settings.y2) ? settings.y2 : null };
+    this.log = { y: Boolean(settings.log?.y), y2: Boolean(settings.log?.y2) };
+    this.statistics = new Statistics(context, this, Boolean(settings.statistics));
     this.bands = settings.bands !== false;
     this.fields = new Map();
     this.curves = new Curves(context, (fresh) => this.#arrived(fresh));
@@ -42,7 +50,7 @@ class Plot {
     const { bus } = this.context;
     this.offs.push(
       bus.on("hover", (axis) => { this.hover = axis; this.#lines(); }),
-      bus.on("cursor2", () => this.#lines()),
+      bus.on("cursor2", () => { this.#lines(); this.statistics.later(); }),
       bus.on("theme", () => this.#build()),
       bus.on("ready", (about) => { if (this.curves.ready(about)) this.#ask(); }),
       bus.on("shift", () => this.#ask()),
@@ -55,7 +63,11 @@ class Plot {
   }
 
   settings() {
-    return { title: this.given, series: this.list, ...(this.y ? { y: this.y } : {}), ...(this.bands ? {} : { bands: false }) };
+    const { y, y2 } = this.limits;
+    return {
+      title: this.given, series: this.list, ...(y ? { y } : {}), ...(y2 ? { y2 } : {}), ...(this.log.y || this.log.y2 ? { log: this.log } : {}),
+      ...(this.statistics.on ? { statistics: true } : {}), ...(this.bands ? {} : { bands: false }),
+    };
   }
 
   series() {
@@ -78,10 +90,13 @@ class Plot {
   }
 
   menu() {
-    const toggle = (one) => ({ text: nameOf(one), on: !one.hidden, run: () => { one.hidden = !one.hidden; this.#changed(); } });
+    const toggle = (one) => ({ text: nameOf(one), on: !one.hidden, run: () => this.hide(one) });
     return [
       { text: "Curves" }, ...this.list.map(toggle), null,
       ...this.list.map((one) => ({ text: `Remove ${nameOf(one)}`, run: () => { this.list.splice(this.list.indexOf(one), 1); this.#changed(); } })), null,
+      { text: "Axes and limits…", run: () => axesDialog(this), off: !this.list.length },
+      { text: "Fit the vertical axes", run: () => { this.setLimits("y", null); this.setLimits("y2", null); }, off: !this.limits.y && !this.limits.y2 },
+      { text: "Statistics", on: this.statistics.on, run: () => { this.statistics.turn(); this.context.state.changed(); } },
       { text: "Add a derived curve…", run: () => derive(this.context, this.list.at(-1), (series) => this.drop(series)) },
       { text: "Modes behind the curves", on: this.bands, run: () => { this.bands = !this.bands; this.plot?.redraw(false); this.context.state.changed(); } },
       { text: "Spectrogram of the first curve", run: () => this.context.plots.add("spectrogram", this.list[0]), off: !this.list.length || Boolean(this.list[0].sql) },
@@ -91,10 +106,49 @@ class Plot {
     ];
   }
 
+  /** Hide a curve, or show it. */
+  hide(series, alone = false) {
+    toggle(this.list, series, alone);
+    const at = this.list.indexOf(series), focused = this.context.legend.contains(document.activeElement);
+    this.#changed();
+    this.#legend();
+    if (focused) this.context.legend.children[at]?.querySelector("button")?.focus();
+  }
+
+  /** Set the limits of an axis, "y" or "y2"; null for what the values say. */
+  setLimits(key, limits) {
+    this.limits[key] = limits;
+    this.context.state.changed();
+    if (!this.plot) return;
+    this.plot.setScale("x", { min: this.from, max: this.to });
+  }
+
+  /** Take what the dialog about the axes says of them, and of the axis of each curve. */
+  setAxes({ limits, log, right }) {
+    this.limits = limits;
+    this.log = log;
+    this.list.forEach((one, i) => { if (right[i]) one.axis = 2; else delete one.axis; });
+    this.context.state.changed();
+    this.#build();
+  }
+
+  /** The scale of a curve: "y", or "y2" of those at the right. */
+  scaleOf(series) {
+    return series.axis === 2 && this.list.some((one) => one.axis !== 2 && !one.hidden) ? "y2" : "y";
+  }
+
+  #tell() {
+    for (const key of ["y", "y2"]) {
+      const { min, max } = this.plot.scales[key] ?? {};
+      this.element.dataset[key] = min == null ? "" : `${min} ${max}`;
+    }
+  }
+
   resize(width, height) {
     this.width = width;
-    this.height = height;
-    if (this.plot) this.plot.setSize({ width, height });
+    this.whole = height;
+    this.height = Math.max(60, height - this.statistics.height);
+    if (this.plot) this.plot.setSize({ width, height: this.height });
     else this.#build();
     this.#lines();
     this.#ask();
@@ -107,16 +161,19 @@ class Plot {
     this.plot?.setScale("x", { min: from, max: to });
     this.#lines();
     this.#ask();
+    this.statistics.later();
   }
 
   cursor(axis) {
     this.at = axis;
     this.#lines();
+    this.statistics.later();
   }
 
   dispose() {
     for (const off of this.offs) off();
     this.curves.dispose();
+    this.statistics.dispose();
     clearTimeout(this.retry);
     this.plot?.destroy();
   }
@@ -130,6 +187,7 @@ class Plot {
     }));
     this.#build();
     this.#ask();
+    this.statistics.later();
   }
 
   #ask() {
@@ -157,7 +215,8 @@ class Plot {
   #sentence() {
     this.element.querySelector(".sentence")?.remove();
     const errors = this.curves.list.filter((curve) => curve.error);
-    const none = this.list.length === 0 ? "Drag a field here, or press Ctrl-K and type its name."
+    const none = this.list.length && this.list.every((one) => one.hidden) ? "All curves are hidden: click on a name above to show one."
+      : this.list.length === 0 ? "Drag a field here, or press Ctrl-K and type its name."
       : errors.length && errors.length === this.curves.list.length ? errors[0].error
       : this.curves.list.length && this.curves.list.every((curve) => curve.asked && !curve.t.length) ? "No messages in this window." : "";
     if (none) this.element.append(sentence(none, errors.length > 0));
@@ -184,37 +243,27 @@ class Plot {
   }
 
   #table() {
-    const tables = this.curves.list.map((curve) => {
-      const { t, v } = curve, x = Array.from(t), y = Array.from(v, (one) => (Number.isFinite(one) ? one : null)), held = this.#isHeld(curve);
-      const end = this.#end(curve);
-      for (const at of [this.from, Math.min(this.to, end)]) {
-        const value = at >= this.from ? reached({ t, v, held }, at, end) : NaN;
-        if (!Number.isFinite(value)) continue;
-        const place = before(x, at) + 1;
-        x.splice(place, 0, at);
-        y.splice(place, 0, value);
-      }
-      return [x, y];
-    });
+    const tables = this.curves.list.map((curve) => points(curve, {
+      // A logarithm is of numbers above 0 only.
+      from: this.from, to: this.to, end: this.#end(curve), held: this.#isHeld(curve), least: this.log[this.scaleOf(curve.series)] ? Number.MIN_VALUE : -Infinity,
+    }));
     if (!tables.length) return [[]];
     return tables.length === 1 ? tables[0] : uPlot.join(tables);
   }
 
-  /** The rows that get a dot: all where they are few, else those between two gaps; none for the edges of the window. */
   #dots(u, n, show) {
-    const [x] = u.data, y = u.data[n], curve = this.curves.list[n - 1], rows = [];
-    const next = (row, step) => { let at = row + step; while (at in y && y[at] === undefined) at += step; return y[at] ?? null; };
-    for (let row = 0; row < x.length; row++) {
-      if (x[row] < this.from || x[row] > this.to || y[row] == null) continue;
-      const measured = curve.t[before(curve.t, x[row])] === x[row];
-      if (measured && (show || (next(row, -1) === null && next(row, 1) === null))) rows.push(row);
-    }
-    return rows.length || show ? rows : null;
+    return dots(u.data[0], u.data[n], this.curves.list[n - 1], { from: this.from, to: this.to, show });
   }
 
-  /** A state is drawn as stripes, where it is alone in its plot. */
-  #isState(curve) {
-    return Boolean(this.fields.get(curve.series)?.enum) && this.curves.list.length === 1;
+  /** Whether all curves are states, which are drawn as stripes below each other. */
+  #isStates() {
+    const isState = ({ series }) => !series.function && !series.sql && (this.fields.get(series)?.enum || this.fields.get(series)?.type === "bool");
+    return this.curves.list.length > 0 && this.curves.list.every(isState);
+  }
+
+  /** The stripes of each curve: [{name, stripes}]. */
+  #lanes() {
+    return this.curves.list.map((curve) => ({ name: curve.series.label || curve.series.field, stripes: stripesOf(curve, this.fields.get(curve.series), this.#end(curve)) }));
   }
 
   #build() {
@@ -223,19 +272,25 @@ class Plot {
     const style = getComputedStyle(document.documentElement), colour = (name) => style.getPropertyValue(name).trim();
     const line = colour("--line"), faint = colour("--faint"), font = "11px system-ui, sans-serif";
     const grid = { stroke: line, width: 1 / devicePixelRatio };
-    const state = this.curves.list.length === 1 && this.#isState(this.curves.list[0]);
-    const range = (u, min, max) => (this.y ? this.y : min == null ? [0, 1] : roomy(min, max));
+    const state = this.#isStates(), scales = [...new Set(["y", ...this.curves.list.map(({ series }) => this.scaleOf(series))])];
+    const scale = (key) => [key, { range: (u, min, max) => yRange(this.limits[key], this.log[key], min, max), ...(this.log[key] ? { distr: 3 } : {}) }];
+    // The axis at the right stands inside, so that all plots have the same time below each other.
+    const inside = { side: 1, size: 0, gap: -4, align: 2, grid: { show: false }, space: 36 };
+    const vertical = (key) => ({
+      show: true, scale: key, size: LEFT, stroke: faint, font, gap: 4, grid: state ? { show: false } : grid, ticks: { show: false }, space: 22, ...(key === "y2" ? inside : {}),
+      values: (u, ticks) => (state ? [] : numbers(ticks, { log: this.log[key], stamp: stampOf(this, key) })),
+    });
     const many = this.context.logs.length > 1, linear = uPlot.paths.linear(), stepped = uPlot.paths.stepped({ align: 1 });
     this.plot = new uPlot({
       width: this.width, height: this.height, padding: [6, RIGHT, 6, 0], legend: { show: false }, cursor: { show: false },
-      scales: { x: { time: false, min: this.from, max: this.to, range: () => [this.from, this.to] }, y: { range } },
+      scales: { x: { time: false, min: this.from, max: this.to, range: () => [this.from, this.to] }, ...Object.fromEntries(scales.map(scale)) },
       axes: [
         { show: true, size: 0, stroke: faint, grid, ticks: { show: false }, values: () => [], splits: (u, i, min, max, step) => this.#splits(min, max, step), incrs: STEPS, space: 80 },
-        { show: true, size: LEFT, stroke: faint, font, gap: 4, grid: state ? { show: false } : grid, ticks: { show: false }, space: 22, values: (u, ticks) => (state ? [] : numbers(ticks)) },
+        ...scales.map(vertical),
       ],
       series: [{}, ...this.curves.list.map((curve) => {
         return {
-          label: nameOf(curve.series), stroke: state ? "transparent" : this.colour(curve.series), width: 1.25,
+          label: nameOf(curve.series), scale: this.scaleOf(curve.series), stroke: state ? "transparent" : this.colour(curve.series), width: 1.25,
           dash: many && curve.log !== this.context.logs[0].id ? [6, 4] : undefined,
           paths: (u, n, i0, i1) => (this.#isHeld(curve) ? stepped : linear)(u, n, i0, i1),
           pxAlign: 0,
@@ -245,32 +300,35 @@ class Plot {
       hooks: {
         // Places are known when it is laid out, which is after this function.
         ready: [() => this.#lines()],
+        setScale: [() => this.#tell()],
         drawClear: [(u) => { if (this.bands && !state) bands(u, this.context, this.logs()); gaps(u, this.curves.list); }],
-        draw: [(u) => { if (state) stripes(u, this.curves.list[0], this.fields.get(this.curves.list[0].series), this.#end(this.curves.list[0])); marks(u, this.context, this.logs()); }],
+        draw: [(u) => { if (state) stripes(u, this.#lanes()); else units(u, scales.map((key) => [key, this.unitsOf(key)])); marks(u, this.context, this.logs()); }],
       },
     }, this.#table(), this.element);
     this.lines = Object.fromEntries(["hover", "first", "second"].map((name) => [name, el("div", { class: `line ${name}`, hidden: true })]));
     this.plot.over.append(...Object.values(this.lines));
     pointer(this.plot, this.context, this);
+    if (!state) for (const key of scales) yAxis(this.plot, key, this, LEFT);
+    this.element.dataset.lanes = state ? this.curves.list.length : 0;
     this.#legend();
     this.#lines();
   }
 
   /** The curves as they are drawn: points, colours, and what the legend says of them. */
   drawn() {
-    const state = this.curves.list.length === 1 && this.#isState(this.curves.list[0]);
+    const lanes = this.#isStates() ? this.#lanes() : null;
     return this.curves.list.map((curve, i) => ({
-      x: this.plot.data[0], y: this.plot.data[i + 1] ?? [], held: this.#isHeld(curve), gaps: curve.gaps ?? [], colour: this.colour(curve.series),
+      scale: this.scaleOf(curve.series), lane: i, name: curve.series.label || curve.series.field, x: this.plot.data[0], y: this.plot.data[i + 1] ?? [], held: this.#isHeld(curve), gaps: curve.gaps ?? [], colour: this.colour(curve.series),
       dash: curve.log !== this.context.logs[0].id ? "6 4" : null,
       dots: this.#dots(this.plot, i + 1, curve.all && curve.t.length < this.width / 12) ?? [],
-      stripes: state ? stripesOf(curve, this.fields.get(curve.series), this.#end(curve)) : null,
-      text: [...(this.context.legend.children[i]?.children ?? [])].map((one) => one.textContent).filter(Boolean).join(" ") || nameOf(curve.series),
+      stripes: lanes?.[i].stripes ?? null,
+      text: [...(this.context.legend.children[this.list.indexOf(curve.series)]?.children ?? [])].map((one) => one.textContent).filter(Boolean).join(" ") || nameOf(curve.series),
     }));
   }
 
   /** What lies behind the curves. */
   behind() {
-    return this.bands && !(this.curves.list.length === 1 && this.#isState(this.curves.list[0])) ? bandsOf(this.context, this.logs()) : [];
+    return this.bands && !this.#isStates() ? bandsOf(this.context, this.logs()) : [];
   }
 
   logs() {
@@ -290,6 +348,19 @@ class Plot {
     return seriesColour([...keys].indexOf(JSON.stringify(wish(series))));
   }
 
+  /** The kind of time that a series is: "utc", "length" of a number of ns, "us", "ms", "s"; or null. */
+  stamp(series) {
+    const isUlog = this.context.log(series.log ?? this.context.logs[0].id).format === "ulog";
+    // The definitions in a ULog state no units; its stamps count microseconds.
+    return series.function || series.sql ? null : isStamp(this.fields.get(series), isUlog ? "us" : "");
+  }
+
+  /** The units of the curves of an axis, as text. */
+  unitsOf(key) {
+    const own = this.curves.list.filter(({ series }) => this.scaleOf(series) === key);
+    return [...new Set(own.map((curve) => (this.stamp(curve.series) === "utc" ? "UTC" : this.stamp(curve.series) ? "" : curve.unit || this.fields.get(curve.series)?.unit || "")))].filter(Boolean).join(", ");
+  }
+
   /** The unit that all curves have, or the empty string. */
   get unit() {
     const units = [...new Set(this.curves.list.map((curve) => curve.unit || this.fields.get(curve.series)?.unit || ""))];
@@ -297,20 +368,13 @@ class Plot {
   }
 
   #legend() {
-    this.context.legend.replaceChildren(...this.curves.list.map((curve) => {
-      const mark = el("i", { class: curve.log !== this.context.logs[0].id ? "other" : "" });
-      mark.style.background = mark.className ? "none" : this.colour(curve.series);
-      mark.style.borderColor = this.colour(curve.series);
-      const unit = curve.unit || this.fields.get(curve.series)?.unit || "";
-      const text = [`${curve.series.topic}${curve.series.field ? `.${curve.series.field}` : ""}`, curve.series.sql, unit && `[${unit}]`, this.fields.get(curve.series)?.text].filter(Boolean).join("\n");
-      return el("li", { title: text }, mark, el("span", { class: "name" }, this.#short(curve.series)), el("span", { class: "value" }));
-    }));
+    this.context.legend.replaceChildren(...legendItems(this));
     this.context.title(this.title, this.unit);
     this.#sentence();
   }
 
   /** The name of a curve in the legend: without the topic where the title says it. */
-  #short(series) {
+  shortName(series) {
     const name = nameOf(series);
     return name === `${series.topic}.${series.field}` && this.title.startsWith(series.topic) ? series.field : name;
   }
@@ -329,37 +393,8 @@ class Plot {
     place(this.lines.second, cursor2);
     const common = this.unit;
     if (common !== this.said) { this.said = common; this.context.title(this.title, common); }
-    [...this.context.legend.children].forEach((item, i) => {
-      const curve = this.curves.list[i], field = curve && this.fields.get(curve.series);
-      if (!curve || !item.lastElementChild) return;
-      const value = valueAt(curve, at), unit = common ? "" : curve.unit || field?.unit || "";
-      const name = field?.enum?.[String(value)];
-      let text = at == null || Number.isNaN(value) ? (unit && `[${unit}]`) : `${name ?? short(value)}${unit ? ` ${unit}` : ""}`;
-      if (cursor2 != null && at != null && !name) {
-        const other = valueAt(curve, cursor2);
-        if (Number.isFinite(other) && Number.isFinite(value)) text += `  Δ ${short(other - value)}`;
-      }
-      if (curve.error) text = "not available";
-      item.lastChild.textContent = text;
-      item.lastChild.classList.toggle("faint", text.startsWith("["));
-    });
+    legendValues(this, at);
     this.element.dataset.cursor = at == null ? "" : String(at);
     this.element.dataset.delta = cursor2 != null && this.at != null ? length(cursor2 - this.at) : "";
   }
-}
-
-/** A range with some room above and below; a curve that never changes is in its middle. */
-function roomy(low, high) {
-  const room = (high - low) * 0.08 || Math.max(Math.abs(high) * 0.02, 0.5);
-  return [low - room, high + room];
-}
-
-/** Write the numbers of an axis, all with the decimals that the distance between them needs. */
-function numbers(ticks) {
-  const step = ticks.length > 1 ? Math.abs(ticks[1] - ticks[0]) : 1, most = Math.max(...ticks.map(Math.abs));
-  if (most >= 1e7 || most < 1e-4) return ticks.map((tick) => (tick === 0 ? "0" : tick.toExponential(Math.min(6, Math.max(1, Math.ceil(Math.log10(most / step)))))));
-  let digits = Math.min(9, Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
-  // Steps such as 0.025 need one more.
-  if (digits < 9 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-6) digits += 1;
-  return ticks.map((tick) => tick.toFixed(digits));
 }

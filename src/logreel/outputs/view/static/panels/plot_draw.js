@@ -106,27 +106,70 @@ export function stripesOf({ t, v }, field, end) {
     while (next < t.length && v[next] === v[i]) next += 1;
     // A state ends where nothing is known of it, and lasts to the end of the log.
     const gap = next < t.length && Number.isNaN(v[next]), to = next < t.length ? t[gap ? next - 1 : next] : end;
-    const label = field.enum[String(v[i])] ?? String(v[i]);
+    const label = field.enum?.[String(v[i])] ?? (field.type === "bool" ? String(Boolean(v[i])) : String(v[i]));
     if (!Number.isNaN(v[i])) found.push({ from: t[i], to, label, colour: bandColour(label, 0.35) });
     i = next;
   }
   return found;
 }
 
-/** Draw a state over time as stripes with their names. */
-export function stripes(u, curve, field, end) {
+/** Return {top, height} of one of several lanes of stripes in a box of a height. */
+export function laneOf(i, count, height) {
+  const each = Math.min(count === 1 ? 46 : 30, (height - 10) / count);
+  return { top: 10 + i * each, height: Math.max(3, Math.min(34, each - (count === 1 ? 12 : 3))) };
+}
+
+/** Cut a text in its middle so that it has room; both ends of a name say what it is. */
+export function cutMiddle(text, fits) {
+  if (fits(text)) return text;
+  for (let keep = text.length - 1; keep > 2; keep--) {
+    const cut = `${text.slice(0, Math.floor(keep / 3))}…${text.slice(text.length - Math.ceil((2 * keep) / 3))}`;
+    if (fits(cut)) return cut;
+  }
+  return "…";
+}
+
+/** Draw states over time as lanes of stripes with their names; each lane has its name at the left, if there are several. */
+export function stripes(u, lanes) {
   clip(u, (ctx, box, ratio) => {
-    const top = box.top + 12 * ratio, height = Math.min(34 * ratio, box.height - 16 * ratio);
-    for (const { from, to, label, colour } of stripesOf(curve, field, end)) {
-      const left = Math.max(box.left, u.valToPos(from, "x", true)), right = Math.min(box.left + box.width, u.valToPos(to, "x", true));
-      if (right <= left) continue;
-      ctx.fillStyle = colour;
-      ctx.fillRect(left, top, Math.max(ratio, right - left - ratio), height);
-      if (ctx.measureText(label).width + 8 * ratio < right - left) {
-        ctx.fillStyle = css("--text");
-        ctx.textBaseline = "middle";
-        ctx.fillText(label, left + 4 * ratio, top + height / 2);
+    lanes.forEach(({ stripes: own }, i) => {
+      const lane = laneOf(i, lanes.length, box.height / ratio), top = box.top + lane.top * ratio, height = lane.height * ratio;
+      for (const { from, to, label, colour } of own) {
+        const left = Math.max(box.left, u.valToPos(from, "x", true)), right = Math.min(box.left + box.width, u.valToPos(to, "x", true));
+        if (right <= left) continue;
+        ctx.fillStyle = colour;
+        ctx.fillRect(left, top, Math.max(ratio, right - left - ratio), height);
+        if (lane.height > 9 && ctx.measureText(label).width + 8 * ratio < right - left) {
+          ctx.fillStyle = css("--text");
+          ctx.textBaseline = "middle";
+          ctx.fillText(label, left + 4 * ratio, top + height / 2);
+        }
       }
+    });
+  });
+  if (lanes.length < 2) return;
+  const { ctx, bbox } = u, ratio = devicePixelRatio;
+  ctx.save();
+  ctx.font = `${10 * ratio}px system-ui, sans-serif`;
+  ctx.textAlign = "right";
+  ctx.textBaseline = "middle";
+  ctx.fillStyle = css("--faint");
+  lanes.forEach(({ name }, i) => {
+    const lane = laneOf(i, lanes.length, bbox.height / ratio);
+    ctx.fillText(cutMiddle(name, (text) => ctx.measureText(text).width < bbox.left - 6 * ratio), bbox.left - 4 * ratio, bbox.top + (lane.top + lane.height / 2) * ratio);
+  });
+  ctx.restore();
+}
+
+/** Write the units of the axes at their upper ends: [[key, text]]. */
+export function units(u, texts) {
+  clip(u, (ctx, box, ratio) => {
+    ctx.fillStyle = css("--faint");
+    ctx.textBaseline = "top";
+    for (const [key, text] of texts) {
+      if (!text) continue;
+      ctx.textAlign = key === "y" ? "left" : "right";
+      ctx.fillText(text, key === "y" ? box.left + 4 * ratio : box.left + box.width - 4 * ratio, box.top + 8 * ratio);
     }
   });
 }
