@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import logreel
+from browser.conftest import SHOTS
 from browser.samples import content, sample
 from browser.test_panels import panels
 from browser.test_takeaway import taken
@@ -206,3 +207,31 @@ def test_filters_and_expressions_across_topics(view: Any, tmp_path: Path) -> Non
     assert float(got[20][2]) == pytest.approx(volts[near].mean(), rel=1e-9)
     assert float(got[-1][3]) == pytest.approx(np.trapezoid(volts, seconds), rel=1e-9)
     found.shot("plot-derived")
+
+
+def test_xy_spectrogram_and_map_are_saved_at_twice_their_size(view: Any, tmp_path: Path) -> None:
+    place = {"topic": "vehicle_local_position", "unit": "m"}
+    xy = {"kind": "xy", "x": {**place, "field": "x"}, "y": {**place, "field": "y"}}
+    waterfall = {"kind": "spectrogram", "topic": "sensor_accel", "field": "x"}
+    found = view(sample("ulog", tmp_path), state=panels(xy, waterfall))
+    page = found.page
+    frames = page.locator("#plots .frame")
+    frames.nth(0).focus()
+    found.press("m")
+    page.click(".menu button:has-text('Same scale on both axes')")
+    found.settle()
+    across, up = map(float, page.get_attribute("#plots .frame .body", "data-scales").split())
+    assert across == pytest.approx(up, rel=1e-4)
+    assert kept(page)[0]["equal"] is True
+    assert page.get_attribute("#plots .frame .body", "data-units") == "m m"
+    bars = 26 + 20
+    for number, entry in ((0, "plot as PNG"), (1, "plot as PNG"), (None, "Map as PNG")):
+        box = page.locator("#panel-map .space") if number is None else frames.nth(number).locator(".body")
+        if number is not None:
+            frames.nth(number).focus()
+        size = box.evaluate("({ clientWidth, clientHeight }) => [2 * clientWidth, 2 * clientHeight]")
+        path = taken(found, entry, tmp_path)
+        path.replace(SHOTS / f"saved-{'map' if number is None else number}.png")
+        head = (SHOTS / f"saved-{'map' if number is None else number}.png").read_bytes()[16:24]
+        width, height = int.from_bytes(head[:4], "big"), int.from_bytes(head[4:], "big")
+        assert (width, height) == (size[0], size[1] + 2 * bars)

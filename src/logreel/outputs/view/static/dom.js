@@ -33,9 +33,8 @@ export function css(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** Give a canvas the size of its box in device pixels; return its context, scaled to CSS pixels. */
-export function fit(canvas, width, height) {
-  const ratio = devicePixelRatio || 1;
+/** Give a canvas the size of its box in device pixels, or in `ratio` pixels for each of CSS; return its context, scaled to CSS pixels. */
+export function fit(canvas, width, height, ratio = devicePixelRatio || 1) {
   canvas.width = Math.max(1, Math.round(width * ratio));
   canvas.height = Math.max(1, Math.round(height * ratio));
   canvas.style.width = `${width}px`;

@@ -76,11 +76,11 @@ export function takeaway(context) {
     return sheet.toBlob((blob) => { save(blob, nameFor(panel, "png")); say("Saved the plot as PNG."); });
   }
 
-  /** Save a panel with its title as it is on the screen. */
+  /** Save a panel with its title: of twice its size where it can be drawn again, else as it is on the screen. */
   function screen(panel) {
-    const canvas = panel?.canvas?.() ?? panel?.element?.querySelector("canvas");
+    const drawn = panel?.picture?.(SCALE), canvas = drawn ?? panel?.element?.querySelector("canvas");
     if (!canvas) return say("The chosen panel has no picture.");
-    const ratio = devicePixelRatio, bar = 26 * ratio;
+    const ratio = drawn ? SCALE : devicePixelRatio, bar = 26 * ratio;
     const sheet = document.createElement("canvas");
     sheet.width = canvas.width;
     sheet.height = canvas.height + bar + 20 * ratio;
@@ -118,10 +118,11 @@ export function takeaway(context) {
     png,
     svg,
     entries() {
-      const chosen = context.plots.chosen?.panel;
+      const chosen = context.plots.chosen?.panel, { upper } = context;
       return [
         { text: "Chosen plot as PNG", run: () => png(chosen), off: !chosen },
         { text: "Chosen plot as SVG", run: () => svg(chosen), off: !chosen?.drawn },
+        ...(upper?.chosen === "map" ? [{ text: "Map as PNG", run: async () => png(await upper.panels.get("map")) }] : []),
         { text: "Fields in sight as CSV", run: () => tables("csv") },
         { text: "Fields in sight as Parquet", run: () => tables("parquet") },
         { text: `${part()[0].toUpperCase()}${part().slice(1)} as a log`, run: () => tables("log") },

@@ -161,9 +161,39 @@ class MapPanel {
   }
 
   #draw() {
-    const { sight, tracks } = this, { view, time } = this.context;
+    const { sight, tracks } = this;
     if (!sight || !this.width || this.gone) return;
-    const pen = fit(this.base, this.width, this.height), palette = colours(), { from, to } = view.window;
+    const limits = this.#paint(fit(this.base, this.width, this.height));
+    this.about = this.sight.geographic ? this.tiles && this.context.session.tiles.attribution : "Local frame";
+    this.element.dataset.ready = "yes";
+    this.element.dataset.jumps = tracks.reduce((sum, { jumps }) => sum + jumps.length, 0);
+    this.element.dataset.limits = limits ? limits.join(" ") : "";
+    this.element.dataset.metres = Math.round((this.width * sight.metres) / sight.scale);
+    this.element.dataset.drawn = Number(this.element.dataset.drawn ?? 0) + 1;
+    this.#mark();
+  }
+
+  /** Return a canvas with what is seen, in `scale` pixels for each of the screen: also the places and their texts. */
+  picture(scale) {
+    if (!this.sight || !this.width) return null;
+    const sheet = document.createElement("canvas"), pen = fit(sheet, this.width, this.height, scale), palette = colours();
+    this.#paint(pen);
+    this.#markers(pen);
+    pen.font = "11px system-ui, sans-serif";
+    pen.textAlign = "left";
+    pen.textBaseline = "middle";
+    [...this.where.children].forEach(({ textContent }, i) => {
+      pen.fillStyle = palette.panel;
+      pen.fillRect(6, 4 + 16 * i, pen.measureText(textContent).width + 8, 16);
+      pen.fillStyle = palette.text;
+      pen.fillText(textContent, 10, 12 + 16 * i);
+    });
+    return sheet;
+  }
+
+  /** Draw ground, tracks and scales; return the limits of the colours. */
+  #paint(pen) {
+    const { sight, tracks } = this, { view, time } = this.context, palette = colours(), { from, to } = view.window;
     const first = tracks.find((track) => track.total > 0), origin = first ? { x: first.x[0], y: first.y[0] } : { x: 0, y: 0 };
     const step = ground(pen, sight, { outline: this.outline, tiles: sight.geographic ? this.tiles : null, palette, origin });
     const limits = this.#limits();
@@ -176,19 +206,23 @@ class MapPanel {
       const text = this.colour === "time" ? (t) => time.text(time.toAxis(tracks[0].source.log, t), 1e9) : (value) => (Math.abs(value) < (limits[1] - limits[0]) / 200 ? "0" : short(value, 3));
       colourBar(pen, sight, limits, title, text, palette);
     }
-    this.about = this.sight.geographic ? this.tiles && this.context.session.tiles.attribution : "Local frame";
-    this.element.dataset.ready = "yes";
-    this.element.dataset.jumps = tracks.reduce((sum, { jumps }) => sum + jumps.length, 0);
-    this.element.dataset.limits = limits ? limits.join(" ") : "";
-    this.element.dataset.metres = Math.round((this.width * sight.metres) / sight.scale);
-    this.element.dataset.drawn = Number(this.element.dataset.drawn ?? 0) + 1;
-    this.#mark();
+    return limits;
+  }
+
+  /** Draw the places at the cursor and under the pointer; return those at the cursor. */
+  #markers(pen) {
+    const { sight } = this, { view, time } = this.context, palette = colours(), now = view.cursor ?? view.window.from;
+    const at = (track, axis) => placeAt(track, time.toLog(track.source.log, axis)), here = this.tracks.map((track) => at(track, now));
+    if (this.hover != null) for (const place of this.tracks.map((track) => at(track, this.hover))) if (place) marker(pen, ...sight.at(place.x, place.y), null, palette.faint, palette.panel, true);
+    const many = this.tracks.length > 1 && !this.#limits();
+    for (const [i, place] of here.entries()) if (place) marker(pen, ...sight.at(place.x, place.y), place.heading, many ? seriesColour(i) : palette.accent, palette.panel);
+    return here;
   }
 
   #mark() {
     const { sight } = this, { view, time } = this.context;
     if (!sight || !this.width || this.gone) return;
-    const now = view.cursor ?? view.window.from, palette = colours();
+    const now = view.cursor ?? view.window.from;
     const at = (track, axis) => placeAt(track, time.toLog(track.source.log, axis));
     const here = this.tracks.map((track) => at(track, now));
     const first = here.find(Boolean);
@@ -200,10 +234,7 @@ class MapPanel {
         return;
       }
     }
-    const pen = fit(this.over, this.width, this.height);
-    if (this.hover != null) for (const place of this.tracks.map((track) => at(track, this.hover))) if (place) marker(pen, ...sight.at(place.x, place.y), null, palette.faint, palette.panel, true);
-    const many = this.tracks.length > 1 && !this.#limits();
-    for (const [i, place] of here.entries()) if (place) marker(pen, ...sight.at(place.x, place.y), place.heading, many ? seriesColour(i) : palette.accent, palette.panel);
+    this.#markers(fit(this.over, this.width, this.height));
     const plain = !this.#limits() && this.tracks.length > 1;
     const ways = this.tracks.filter(({ total }) => total > 0).map(({ about }) => about);
     const lines = plain ? this.#names() : [...(first ? this.#text(first) : []), ways.length === 1 ? ways[0] : null, this.about];

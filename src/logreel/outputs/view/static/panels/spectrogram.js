@@ -6,6 +6,7 @@ import { css, el, fit, frame } from "../dom.js";
 import { nameOf, short, wish } from "../series.js";
 import { axes, EDGE } from "./axes.js";
 import { LEFT, RIGHT } from "./plot.js";
+import { STEPS } from "../time.js";
 import { sentence } from "./sentence.js";
 
 export function create(context, settings) {
@@ -106,29 +107,49 @@ class Spectrogram {
         width: Math.max(16, Math.round((width - LEFT - RIGHT) / 2)), height: Math.round(Math.max(16, Math.min(256, height - EDGE.top - EDGE.bottom, samples))),
       }, this.stop);
       const [head] = lengthPrefixed(answer.slice(0, 4 + new DataView(answer).getUint32(0, true)));
-      const about = JSON.parse(new TextDecoder().decode(head)), cells = new Uint8Array(answer, 4 + head.length);
+      const about = JSON.parse(new TextDecoder().decode(head)), values = new Uint8Array(answer, 4 + head.length);
       const picture = new ImageData(about.width, about.height);
       // The first row of the answer is the lowest frequency, that of a picture is its top.
       for (let y = 0, i = 0; y < about.height; y++) {
-        for (let at = 4 * about.width * (about.height - 1 - y), end = at + 4 * about.width; at < end; at += 4) picture.data.set([...RAMP[cells[i++]], 255], at);
+        for (let at = 4 * about.width * (about.height - 1 - y), end = at + 4 * about.width; at < end; at += 4) picture.data.set([...RAMP[values[i++]], 255], at);
       }
       const canvas = document.createElement("canvas");
       canvas.width = about.width;
       canvas.height = about.height;
       canvas.getContext("2d").putImageData(picture, 0, 0);
-      this.picture = { ...about, canvas, from: time.toAxis(log, about.from), to: time.toAxis(log, about.to) };
-      this.element.dataset.points = cells.length;
+      this.cells = { ...about, canvas, from: time.toAxis(log, about.from), to: time.toAxis(log, about.to) };
+      this.element.dataset.points = values.length;
       this.#say("");
       this.draw();
     } catch (error) {
-      if (error.name !== "AbortError") { this.picture = null; this.#say(error.message, true); fit(this.sheet, ...this.size); }
+      if (error.name !== "AbortError") { this.cells = null; this.#say(error.message, true); fit(this.sheet, ...this.size); }
     }
     this.element.classList.remove("busy");
   }
 
   #draw() {
-    if (!this.size || !this.picture || this.from == null) return;
-    const [width, height] = this.size, pen = fit(this.sheet, width, height), { picture } = this;
+    if (!this.size || !this.cells || this.from == null) return;
+    this.#paint(fit(this.sheet, ...this.size));
+  }
+
+  /** Return a canvas with what is seen and the axis of time, in `scale` pixels for each of the screen. */
+  picture(scale) {
+    if (!this.size || !this.cells || this.from == null) return null;
+    const sheet = document.createElement("canvas");
+    this.#paint(fit(sheet, ...this.size, scale), true);
+    return sheet;
+  }
+
+  #times(pen, x) {
+    const { time } = this.context, span = this.to - this.from, step = STEPS.find((one) => (one / span) * this.size[0] > 80) ?? STEPS.at(-1);
+    pen.textAlign = "center";
+    for (let at = Math.ceil((this.from - time.zero()) / step) * step + time.zero(); at <= this.to; at += step) pen.fillText(time.text(at, step), x(at), this.size[1] - EDGE.bottom + 9);
+    pen.textAlign = "left";
+    pen.fillText({ start: "s", utc: "UTC", log: "log" }[time.clock], 6, this.size[1] - EDGE.bottom + 9);
+  }
+
+  #paint(pen, withTimes = false) {
+    const [width, height] = this.size, { cells: picture } = this;
     const inner = { width: width - LEFT - RIGHT, height: height - EDGE.top - EDGE.bottom };
     const x = (axis) => LEFT + ((axis - this.from) / (this.to - this.from)) * inner.width;
     pen.save();
@@ -141,7 +162,8 @@ class Spectrogram {
     axes(pen, { width, height, x: [0, 1], y: [0, picture.frequency_max], grid: false, below: false, yName: "Hz" });
     pen.fillStyle = css("--faint");
     pen.textAlign = "left";
-    pen.fillText(`${short(picture.least, 3)} to ${short(picture.most, 3)} dB${picture.unit ? ` (${picture.unit})` : ""}`, LEFT, height - EDGE.bottom + 11);
+    if (withTimes) this.#times(pen, x);
+    pen.fillText(`${short(picture.least, 3)} to ${short(picture.most, 3)} dB${picture.unit ? ` (${picture.unit})` : ""}`, withTimes ? LEFT + 40 : LEFT, withTimes ? 8 : height - EDGE.bottom + 11);
     if (this.at != null && this.at >= this.from && this.at <= this.to) { pen.fillStyle = css("--panel"); pen.fillRect(x(this.at), EDGE.top, 1, inner.height); }
   }
 }

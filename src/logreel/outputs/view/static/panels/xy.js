@@ -99,7 +99,8 @@ class Xy {
     try {
       const { columns, metadata } = await api.arrow(`/api/logs/${log}/pairs`, { s, from: Math.round(time.toLog(log, this.from)), to: Math.round(time.toLog(log, this.to)), px: PIXELS }, this.stop);
       this.points = { ...columns, t: columns.t.map((t) => time.toAxis(log, t)) };
-      this.units = [metadata.unit_x ?? this.x.unit ?? "", metadata.unit_y ?? this.y.unit ?? ""];
+      this.units = [this.x.unit || metadata.unit_x || "", this.y.unit || metadata.unit_y || ""];
+      this.element.dataset.units = this.units.join(" ");
       this.element.dataset.points = columns.x.length;
       this.#say(columns.x.length ? "" : "No messages in this window.");
       this.draw();
@@ -111,7 +112,19 @@ class Xy {
 
   #draw() {
     if (!this.size || !this.points?.x.length) return;
-    const [width, height] = this.size, pen = fit(this.canvas, width, height), { x, y, t } = this.points;
+    this.#paint(fit(this.canvas, ...this.size));
+  }
+
+  /** Return a canvas with what is seen, in `scale` pixels for each of the screen. */
+  picture(scale) {
+    if (!this.size || !this.points?.x.length) return null;
+    const sheet = document.createElement("canvas");
+    this.#paint(fit(sheet, ...this.size, scale));
+    return sheet;
+  }
+
+  #paint(pen) {
+    const [width, height] = this.size, { x, y, t } = this.points;
     let across = extent(x), up = extent(y);
     if (this.equal) {
       const scale = Math.max((across[1] - across[0]) / (width - EDGE.left - EDGE.right), (up[1] - up[0]) / (height - EDGE.top - EDGE.bottom));
@@ -122,6 +135,7 @@ class Xy {
     const label = (one, unit) => nameOf(one) + (unit ? ` [${unit}]` : "");
     const { toX, toY } = axes(pen, { width, height, x: across, y: up, xName: label(this.x, this.units[0]), yName: label(this.y, this.units[1]) });
     this.place = { toX, toY };
+    this.element.dataset.scales = `${(toX(1) - toX(0)).toPrecision(6)} ${(toY(0) - toY(1)).toPrecision(6)}`;
     // From dark to bright over time, in steps: one path for each colour.
     const steps = 64, n = x.length, dark = this.context.theme() === "dark";
     pen.lineWidth = 1.25;
