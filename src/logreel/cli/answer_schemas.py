@@ -172,7 +172,7 @@ def _info() -> Schema:
 
 
 def _summary() -> Schema:
-    section = closed({"key": TEXT, "title": TEXT, "facts": listed(of("lenses.facts:Fact"))})
+    section = closed({"key": TEXT, "title": TEXT, "facts": listed(of("lenses.facts:Fact", omit=["times"]))})
     band = closed({"start_ns": WHOLE, "end_ns": WHOLE, "label": TEXT, "kind": TEXT, "source": TEXT})
     return of("ops.inspect.summary:Summary", sections=listed(section), bands=listed(band))
 

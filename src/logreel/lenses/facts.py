@@ -98,6 +98,7 @@ class Fact(Brief):
     unit   unit of a number, or empty
     level  syslog level (``ERROR``, ``WARNING``) of a fact that deserves attention, else None
     note   where the value comes from, or what it leaves out
+    times  when what it says began, in ns of the log's clock; empty: it is about the whole recording
     """
 
     key: str
@@ -107,6 +108,7 @@ class Fact(Brief):
     unit: str = ""
     level: int | None = None
     note: str = ""
+    times: tuple[int, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the fact as JSON data."""
@@ -269,6 +271,7 @@ class Detection(Brief):
     threshold  the bound that they exceed, for people
     source     where the bound comes from
     detector   name of the detector; set by ``logreel.health``
+    fields     paths of the fields of *topics* that show it; empty: the times of the messages, or no single field
     """
 
     text: str
@@ -280,6 +283,7 @@ class Detection(Brief):
     threshold: str = ""
     source: str = ""
     detector: str = ""
+    fields: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the detection as JSON data."""
@@ -290,6 +294,7 @@ class Detection(Brief):
             "start_ns": self.start,
             "end_ns": self.end,
             "topics": list(self.topics),
+            "fields": list(self.fields),
             "evidence": dict(self.evidence),
             "threshold": self.threshold,
             "source": self.source,

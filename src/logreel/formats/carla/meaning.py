@@ -140,6 +140,7 @@ def _collisions(log: Log) -> Iterator[Fact]:
         len(listed),
         f"{len(listed)}: {', '.join(listed[:EVENTS])}{more}",
         level=WARNING,
+        times=tuple(dict.fromkeys(time for time, _ in seen)),
     )
 
 
@@ -155,7 +156,10 @@ def _blocked(log: Log) -> Iterator[Fact]:
         for n in order
     ]
     more = f" and {count - EVENTS} more" if count > EVENTS else ""
-    yield Fact("blocked", "blocked", count, f"{count}: {', '.join(listed)}{more}", note="carla blocked")
+    times = tuple(int(columns["time_ns"][n]) for n in order)
+    yield Fact(
+        "blocked", "blocked", count, f"{count}: {', '.join(listed)}{more}", note="carla blocked", times=times
+    )
 
 
 def _red_lights(log: Log, columns: RecordingColumns) -> Iterator[Fact]:
@@ -184,7 +188,8 @@ def _red_lights(log: Log, columns: RecordingColumns) -> Iterator[Fact]:
     listed = [f"{since_start(t, log)} {a.description} (light {light})" for t, a, light in run[:EVENTS]]
     more = f" and {len(run) - EVENTS} more" if len(run) > EVENTS else ""
     text = f"{len(run)}: {', '.join(listed)}{more}" if run else "none"
-    yield Fact("red_lights", "red lights run", len(run), text, level=WARNING if run else None, note=note)
+    level, when = WARNING if run else None, tuple(time for time, _, _ in run)
+    yield Fact("red_lights", "red lights run", len(run), text, level=level, note=note, times=when)
 
 
 def _left_red(

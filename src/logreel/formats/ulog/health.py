@@ -75,6 +75,7 @@ def detect_frozen_sensors(log: Log) -> Iterator[Detection | NotAssessed]:
                         f"{FROZEN_MESSAGES} equal measurements over {duration_text(FROZEN_NS)},"
                         f" where {FROZEN_SHARE:.0%} of the others differ",
                         "logreel: noise makes measurements of such sensors differ",
+                        fields=tuple(fields),
                     )
             # A barometer with coarse steps repeats itself in the air as well.
             looked = looked or float(np.mean(~same)) >= FROZEN_SHARE / 2
@@ -123,6 +124,7 @@ def detect_brown_outs(log: Log) -> Iterator[Detection | NotAssessed]:
                 {"volts_per_cell": worst},
                 f"{CELL} V a cell",
                 "discharge limit of lithium polymer cells under load",
+                fields=("voltage_v",),
             )
     yield from _not_measured(log, topics, phases)
     supply = topics.first("system_power", "voltage5v_v") or topics.first("system_power", "voltage5V_v")
@@ -142,27 +144,32 @@ def detect_brown_outs(log: Log) -> Iterator[Detection | NotAssessed]:
                     {"volts": worst},
                     f"{SUPPLY} V",
                     "PX4 arming check of avionics power",
+                    fields=tuple(supply.values),
                 )
     landed = topics.first("vehicle_land_detected", "landed")
     if landed is not None and log.end is not None:
         looked = True
-        flying = (
-            inside(np.array([log.end - 1]), phases.air)[0]
-            and inside(np.array([log.end - 1]), phases.armed)[0]
-        )
-        if flying:
-            yield Detection(
-                "the log ends while the vehicle is armed and in the air: it lost its power, or the log was cut",
-                "warn",
-                log.end,
-                log.end,
-                ("vehicle_land_detected",),
-                {"in_air_since_ns": phases.air[-1].start},
-                "landed before the end",
-                "a loss of power ends a log so",
-            )
+        yield from _ends_in_the_air(log, phases)
     if not looked:
         yield NotAssessed("the log has no battery voltage, supply voltage or landing detection")
+
+
+def _ends_in_the_air(log: Log, phases: Phases) -> Iterator[Detection]:
+    """Yield a detection if the vehicle is armed and in the air at the end of the log."""
+    end = log.end or 0
+    flying = inside(np.array([end - 1]), phases.air)[0] and inside(np.array([end - 1]), phases.armed)[0]
+    if flying:
+        yield Detection(
+            "the log ends while the vehicle is armed and in the air: it lost its power, or the log was cut",
+            "warn",
+            end,
+            end,
+            ("vehicle_land_detected",),
+            {"in_air_since_ns": phases.air[-1].start},
+            "landed before the end",
+            "a loss of power ends a log so",
+            fields=("landed",),
+        )
 
 
 def _not_measured(log: Log, topics: Topics, phases: Phases) -> Iterator[Detection]:
@@ -185,6 +192,7 @@ def _not_measured(log: Log, topics: Topics, phases: Phases) -> Iterator[Detectio
             {"volts": most},
             f"{UNCONNECTED} V",
             "no low-battery warning or failsafe can work",
+            fields=("voltage_v",),
         )
 
 
@@ -216,6 +224,7 @@ def detect_estimator(log: Log) -> Iterator[Detection | NotAssessed]:
                 {name: worst},
                 f"{name} of 1",
                 "PX4 estimator_status: measurements above 1 are rejected",
+                fields=(name,),
             )
     if faults:
         samples = topics.columns(log[FLAGS], *faults)
@@ -231,6 +240,7 @@ def detect_estimator(log: Log) -> Iterator[Detection | NotAssessed]:
                     {name: True},
                     "flag is set",
                     "PX4 estimator_status_flags",
+                    fields=(name,),
                 )
 
 
@@ -252,6 +262,7 @@ def detect_failsafe(log: Log) -> Iterator[Detection | NotAssessed]:
             {"failsafe": True},
             "flag is set",
             "PX4 vehicle_status",
+            fields=("failsafe",),
         )
 
 
@@ -288,6 +299,7 @@ def detect_motor_loss(log: Log) -> Iterator[Detection | NotAssessed]:
                     {name: True},
                     "flag is set",
                     "PX4 failure_detector_status",
+                    fields=(name,),
                 )
     if speeds:
         yield from _still(log, topics, phases)
@@ -324,6 +336,7 @@ def _still(log: Log, topics: Topics, phases: Phases) -> Iterator[Detection]:
                     {"rpm": float(speed[(samples.time >= start) & (samples.time <= end), n].max())},
                     f"{STILL} 1/min while others turn faster than {TURNING} 1/min",
                     "logreel",
+                    fields=(paths[n], *(path for path in paths if path != paths[n])),
                 )
 
 
@@ -363,6 +376,7 @@ def detect_rc_loss(log: Log) -> Iterator[Detection | NotAssessed]:
             {flag: True},
             "flag is set while armed",
             f"PX4 {topic}",
+            fields=(flag,),
         )
 
 
@@ -404,6 +418,7 @@ def detect_interference(log: Log) -> Iterator[Detection | NotAssessed]:
                 {field: worst},
                 f"{field} of {least}",
                 _SOURCES[field],
+                fields=(field,),
             )
     fix = topics.columns(log[name], "fix_type")
     kinds = fix.values["fix_type"]
@@ -422,6 +437,7 @@ def detect_interference(log: Log) -> Iterator[Detection | NotAssessed]:
             {"fix_type": int(kinds[(fix.time >= start) & (fix.time <= end)].min())},
             "fix_type of 3 after the first fix",
             "MAVLink GPS_FIX_TYPE",
+            fields=("fix_type",),
         )
 
 
@@ -460,6 +476,7 @@ def detect_vibration(log: Log) -> Iterator[Detection | NotAssessed]:
                     {"metric": worst},
                     f"{HIGH:.1f} m/s² for {duration_text(SHAKING_NS)}; above {VERY_HIGH:.1f} m/s² an error",
                     "Flight Review: half of, and once, the acceleration of gravity",
+                    fields=(METRIC,),
                 )
 
 

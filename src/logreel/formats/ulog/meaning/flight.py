@@ -400,6 +400,7 @@ def _failsafes(topics: Topics, phases: Phases) -> Iterator[Fact]:
         f"{len(phases.failsafe)} x, {duration_text(total(phases.failsafe))} in all, first at {first}",
         level=ERROR,
         note="vehicle_status.failsafe",
+        times=tuple(band.start for band in phases.failsafe),
     )
 
 
@@ -413,7 +414,10 @@ def _conditions(topics: Topics, phases: Phases) -> Iterator[Fact]:
             f"{name.replace('_', ' ')} at {since_start(at, topics.log)}" for name, at in raised.items()
         )
         note = f"{CONDITIONS}, from false to true in the air"
-        yield Fact("conditions", "failed in flight", list(raised), text, level=WARNING, note=note)
+        times = tuple(raised.values())
+        yield Fact(
+            "conditions", "failed in flight", list(raised), text, level=WARNING, note=note, times=times
+        )
 
 
 def _failures(topics: Topics) -> Iterator[Fact]:
@@ -422,7 +426,13 @@ def _failures(topics: Topics) -> Iterator[Fact]:
         failures = {name.removeprefix(FAILURE).replace("_", " "): at for name, at in raised.items()}
         text = ", ".join(f"{name} at {since_start(at, topics.log)}" for name, at in failures.items())
         yield Fact(
-            "failures", "detected failures", list(failures), text, level=ERROR, note=f"{DETECTOR}.{FAILURE}*"
+            "failures",
+            "detected failures",
+            list(failures),
+            text,
+            level=ERROR,
+            note=f"{DETECTOR}.{FAILURE}*",
+            times=tuple(raised.values()),
         )
 
 
@@ -468,6 +478,7 @@ def _dropouts(topics: Topics) -> Iterator[Fact]:
             f"{len(lost)}, {duration_text(int(lost.sum()))} in all, the longest {duration_text(int(lost.max()))}",
             level=WARNING,
             note="dropouts of the logger",
+            times=tuple(samples.time.tolist()),
         )
     elif topics.log.start is not None:
         yield Fact("dropouts", "dropouts", {"count": 0, "ns": 0, "longest_ns": 0}, "none")

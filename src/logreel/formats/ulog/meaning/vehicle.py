@@ -205,6 +205,7 @@ def _battery(topics: Topics, name: str, label: str) -> Iterator[Fact]:
                     f"{text} from {at} on",
                     level=level,
                     note=f"{name}.warning",
+                    times=(int(times[rows[0]]),),
                 )
                 break
 
