@@ -90,7 +90,7 @@ def test_parameters_and_problems_are_listed(view, tmp_path: Path) -> None:
         """() => [...document.querySelectorAll("#panel-parameters tbody tr")]
             .every((row) => /b.*a.*t/i.test(row.textContent))"""
     )
-    page.click("#facts button")
+    page.click("#facts button:has-text('problem')")
     page.wait_for_selector("#panel-problems[data-ready] tbody tr")
     assert int(page.get_attribute("#panel-problems", "data-count")) >= 1
     assert page.get_attribute("#tab-problems", "aria-selected") == "true"

@@ -26,7 +26,7 @@ def test_a_page_needs_few_requests_and_the_first_plots_before_all_else(
     assert {"/page.js", "/page.css"} <= {*files}
     assert not [path for path in files if path.startswith("/static/") and not path.endswith("icon.svg")]
     first = asked.index("/api/logs/0/series")
-    for later in ("channels", "overview", "text"):
+    for later in ("channels", "overview", "text", "findings"):
         assert asked.index(f"/api/logs/0/{later}") > first, asked
     sizes = page.page.evaluate(
         "performance.getEntriesByType('resource').map(({ name, decodedBodySize }) => [name, decodedBodySize])"

@@ -75,6 +75,7 @@ def test_all_plots_show_the_same_window(flight) -> None:
 
 def test_the_cursor_moves_text_message_and_values(flight) -> None:
     page = flight.page
+    page.click("#tab-message")
     page.mouse.click(*centre(page, 0.1))
     page.mouse.move(5, 5)
     flight.settle()

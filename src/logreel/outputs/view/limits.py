@@ -16,6 +16,8 @@ CHANNELS, FIELDS = 20_000, 2000
 MARKS, GAPS = 1000, 1000
 #: Gaps that come with a curve, the longest ones.
 HATCHED = 200
+#: Messages of a channel up to which findings look into it, and intervals of one finding that are sent.
+FINDINGS_MESSAGES, SPANS = 1_000_000, 50
 #: Points of a curve of one field over another.
 PAIRS = 20_000
 #: Items of an array that is drawn at one moment.

@@ -19,17 +19,20 @@ from logreel.ops.json_values import to_json_values
 from logreel.outputs.http.routes import Parameters, RequestParameter, Route, number
 from logreel.outputs.view.limits import (
     BINS,
+    FINDINGS_MESSAGES,
     GAPS,
     LINES,
     MARKS,
     PARAMETERS,
     PROBLEMS,
     SEARCH_CHARACTERS,
+    SPANS,
     TEXT_CHARACTERS,
 )
 from logreel.outputs.view.parameters import FROM, TO
 
 if TYPE_CHECKING:
+    from logreel.ops.inspect.incidents import Incident
     from logreel.ops.rewrite.recover import Loss
     from logreel.outputs.view.session import Session
     from logreel.outputs.view.view_log import ViewLog
@@ -95,6 +98,7 @@ def routes() -> list[Route]:
             (RequestParameter("bins", number(1, BINS), "Columns", 512),),
         ),
         *problem_routes(),
+        Route("/api/logs/{log}/findings", _findings),
         *text_routes(),
         *parameter_routes(),
     ]
@@ -138,6 +142,50 @@ def _all(log: Log, bins: int, request: Parameters) -> dict[str, Any]:
             problem for problem in problems_of(log, start) if None not in (problem["from"], problem["to"])
         ],
         "complete": True,
+    }
+
+
+def _findings(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
+    return JSONResponse(log.once_aside("findings", lambda opened: _what_happened(opened, log.start), request))
+
+
+def _what_happened(log: Log, start: int) -> dict[str, Any]:
+    """Return faults and events of a log with intervals in ns since *start*, its summary, and what was looked at."""
+    # Loads detectors and summaries, for which the first plots do not wait.
+    from logreel.ops.inspect.incidents import incidents, looked_at
+
+    result = incidents(log, max_messages=FINDINGS_MESSAGES)
+
+    def described(incident: Incident) -> dict[str, Any]:
+        about = incident.as_dict()
+        spans = [[begin - start, end - start] for begin, end in about.pop("spans_ns")[:SPANS]]
+        return {
+            **about,
+            "text": incident.text[:TEXT_CHARACTERS],
+            "spans": spans,
+            "times": len(incident.spans),
+        }
+
+    return {
+        "faults": [described(incident) for incident in result.faults],
+        "events": [described(incident) for incident in result.events],
+        "summary": [
+            {"title": section.title, "facts": [[fact.label, fact.text[:TEXT_CHARACTERS]] for fact in section]}
+            for section in result.summary
+            if section.key not in ("text", "checks", "left_out")
+        ],
+        "sentence": "" if result.faults else looked_at(result),
+        "looked": result.health.clean,
+        "not_assessed": [
+            *result.health.not_assessed,
+            *((name, f"ended with an error: {why}") for name, why in result.health.failed),
+            *(
+                (fact.label, f"{fact.text}, {fact.note}")
+                for section in result.summary
+                if section.key == "left_out"
+                for fact in section
+            ),
+        ],
     }
 
 

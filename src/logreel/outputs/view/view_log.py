@@ -74,6 +74,7 @@ class ViewLog:
         #: Results that are computed once, by name.
         self.cache: dict[str, Any] = {}
         self._cache_lock = Lock()
+        self._computing = Lock()
         self._reopen: Callable[[], Log] | None = None
         self._path = os.fspath(source) if isinstance(source, (str, os.PathLike)) else None
         if isinstance(source, Log):
@@ -180,6 +181,43 @@ class ViewLog:
             yield self._log
         finally:
             self.lock.release()
+
+    def once_aside(self, name: str, compute: Callable[[Log], Any], request: Parameters) -> Any:
+        """Return a result as ``once`` does, computed from the log opened a second time.
+
+        A long look at all of a log does not keep the plots waiting so. A log that grows, or that cannot be opened
+        again, is locked as for ``once``.
+        """
+        while not self._computing.acquire(timeout=_LOOK):
+            request.check()
+        try:
+            if name not in self.cache:
+                with self._again(request) as log:
+                    result = compute(log)
+                if self.grows:
+                    return result
+                self.cache[name] = result
+            return self.cache[name]
+        finally:
+            self._computing.release()
+
+    @contextmanager
+    def _again(self, request: Parameters) -> Iterator[Log]:
+        if self.grows or (self._reopen is None and self._path is None):
+            with self.open(request) as log:
+                yield log
+            return
+        while not self.ready.wait(_LOOK):
+            request.check()
+        if self._log is None:
+            raise LogError(self.error or "was closed", path=self.name)
+        from logreel.registry.open import open_log
+
+        again = self._reopen() if self._reopen is not None else open_log(self._path or "", **self._options)
+        try:
+            yield again
+        finally:
+            again.close()
 
     def _identity(self) -> str | None:
         """Return a text that is different for each content of the file; None if nothing of it may be kept.

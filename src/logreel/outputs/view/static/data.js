@@ -46,6 +46,18 @@ export class Data {
     return this.flat.get(channels);
   }
 
+  /** Return faults, events and summary of a log, which takes the server longer than all else. */
+  async findings(log) {
+    const found = await this.#once(log, "findings");
+    this.bus.send("findings", { ...this.bus.last("findings"), [log]: found });
+    return found;
+  }
+
+  /** Have an answer asked for again. */
+  forget(log, name) {
+    this.kept.delete(`${log} ${name}`);
+  }
+
   parameters(log) {
     return this.#once(log, "parameters");
   }

@@ -50,11 +50,11 @@ export function plotSvg(panel, context, measure = measured) {
   }
   const inside = [];
   const span = (from, to) => [Math.max(left, px(from)), Math.min(left + inner, px(to))];
-  for (const { from, to, label, colour } of panel.behind()) {
-    const [a, b] = span(from, to);
+  for (const { from, to, label, colour, ink = faint, foot, row = 0 } of panel.behind()) {
+    const [a, b] = span(from, to), tall = foot ?? high;
     if (b <= a) continue;
-    inside.push(tag("rect", { x: a, y: top, width: b - a, height: high, ...fill(colour) }));
-    if (label && measure(label) + 8 < b - a) inside.push(tag("text", { x: a + 4, y: top + high - 4, "font-size": 10, fill: faint }, escaped(label)));
+    inside.push(tag("rect", { x: a, y: top + high - tall, width: b - a, height: tall, ...fill(colour) }));
+    if (label && measure(label) + 8 < b - a) inside.push(tag("text", { x: foot ? b - 4 : a + 4, "text-anchor": foot ? "end" : null, y: top + high - 4 - 13 * row, "font-size": 10, fill: ink }, escaped(label)));
   }
   for (const [from, to] of new Map(curves.flatMap(({ gaps }) => gaps.map((gap) => [gap.join(), gap]))).values()) {
     const [a, b] = span(from, to), parts = [];

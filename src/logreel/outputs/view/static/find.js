@@ -18,7 +18,7 @@ export function find(context) {
       ["Light or dark", () => toggleTheme(context)], ["Keys", () => context.help()],
       ...panels(context).filter((one) => one && !one.off).map(({ text, run }) => [text, run]),
       ...context.takeaway.entries().filter((one) => one?.run && !one.off).map(({ text, run }) => [text, run]),
-      ...["problems", "parameters", "message"].map((kind) => [`Show ${kind}`, () => context.lower?.choose(kind)]),
+      ...["findings", "problems", "parameters", "message"].map((kind) => [`Show ${kind}`, () => context.lower?.choose(kind)]),
     ].map(([text, run]) => ({ text, aside: "command", run }));
   }
 

@@ -42,8 +42,10 @@ export async function first(context, Tabs) {
   context.bus.on("quiet", () => { if (!state.get("sizes", {}).bottom) document.documentElement.style.setProperty("--bottom", "84px"); });
   context.bottom = new Tabs(document.getElementById("bottom"), [{ kind: "text", title: "Text & events" }], context, { name: "bottom", label: "Text" });
   context.lower = new Tabs(document.getElementById("lower"), [
-    { kind: "message", title: "Message" }, { kind: "parameters", title: "Parameters" }, { kind: "problems", title: "Problems" },
-  ], context, { name: "lower", chosen: state.get("lower"), label: "Message, parameters and problems" });
+    { kind: "findings", title: "Findings" }, { kind: "message", title: "Message" }, { kind: "parameters", title: "Parameters" }, { kind: "problems", title: "Problems" },
+  ], context, { name: "lower", chosen: state.get("lower"), label: "Findings, message, parameters and problems" });
+  // Who chooses a field wants to see its message.
+  context.bus.on("select", () => { if (context.lower.chosen === "findings") context.lower.choose("message"); });
   state.changed();
 }
 

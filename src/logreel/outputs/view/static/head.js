@@ -2,6 +2,7 @@
 
 import { button, el } from "./dom.js";
 import { menu } from "./menu.js";
+import { counted } from "./panels/findings.js";
 import { CLOCKS, length, utcStart } from "./time.js";
 
 export function head(context) {
@@ -19,9 +20,12 @@ export function head(context) {
     if (problems) {
       place.firstChild.after(button(`${problems} ${problems === 1 ? "problem" : "problems"}`, "Show the problems of this log", () => context.lower?.choose("problems"), { class: `firm ${lost ? "bad" : "warn"}` }));
     }
+    const faults = Object.values(bus.last("findings") ?? {}).flatMap((one) => one.faults), told = counted(faults);
+    if (told) place.firstChild.after(button(told, "Show what happened", () => context.lower?.choose("findings"), { class: `firm ${faults.some(({ severity }) => severity === "error") ? "bad" : "warn"}` }));
   }
   facts();
   bus.on("grown", facts);
+  bus.on("findings", facts);
 
   const mac = navigator.platform.startsWith("Mac");
   const clock = button(CLOCKS[time.clock], "Clock of all times", (event) => menu(event.currentTarget, time.clocks().map((name) => ({

@@ -33,8 +33,8 @@ export class Plots {
     return this.frames.map(({ kind, panel, settings, height }) => ({ kind, ...(panel?.settings?.() ?? settings), ...(height ? { height } : {}) }));
   }
 
-  /** Add a panel after the chosen one, or at the end. */
-  async add(kind, settings = {}, { choose = true, last = false } = {}) {
+  /** Add a panel after the chosen one, or at the end or the top. */
+  async add(kind, settings = {}, { choose = true, last = false, first = false } = {}) {
     const frame = { kind, settings, height: settings.height ?? 0 };
     frame.title = el("h2", {}, settings.title ?? "");
     frame.legend = el("ul", { class: "legend", "aria-label": "Curves and their values at the cursor" });
@@ -49,7 +49,7 @@ export class Plots {
       if (event.shiftKey || !frame.panel?.drop) this.add("plot", { series: [series] });
       else frame.panel.drop(series);
     });
-    const at = last || !this.chosen ? this.frames.length : this.frames.indexOf(this.chosen) + 1;
+    const at = first ? 0 : last || !this.chosen ? this.frames.length : this.frames.indexOf(this.chosen) + 1;
     this.element.insertBefore(frame.element, this.frames[at]?.element ?? null);
     this.frames.splice(at, 0, frame);
     if (choose) this.choose(frame);

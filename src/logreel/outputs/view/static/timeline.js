@@ -1,7 +1,7 @@
 // The strip of time: each log as a row with its density, modes, gaps, damage and texts; the window is dragged over it.
 
 import { css, drag, el, fit, frame, plain } from "./dom.js";
-import { drawLog, HEAD, ROW } from "./timeline_draw.js";
+import { bandText, drawLog, HEAD, rowHeight } from "./timeline_draw.js";
 import { STEPS, length } from "./time.js";
 
 const EDGE = 6;
@@ -12,7 +12,7 @@ export function timeline(element, context) {
   const tip = el("div", { class: "tip", hidden: true });
   element.append(canvas, tip);
   let width = 0;
-  const height = HEAD + ROW * Math.min(logs.length, 4) + 3;
+  const row = rowHeight(logs), height = HEAD + row * Math.min(logs.length, 4) + 3;
   const x = (axis) => { const { from, to } = time.whole(); return ((axis - from) / (to - from)) * width; };
   const axisAt = (px) => { const { from, to } = time.whole(); return from + (px / width) * (to - from); };
   const pixel = (event) => event.clientX - canvas.getBoundingClientRect().left;
@@ -23,7 +23,7 @@ export function timeline(element, context) {
     pen.font = "10px system-ui, sans-serif";
     ticks(pen, from, to);
     logs.slice(0, 4).forEach((log, i) => drawLog(pen, {
-      overview: data.overviewNow(log.id), log, top: HEAD + i * ROW, x: (t) => x(time.toAxis(log.id, t)), width, name: logs.length > 1 ? log.name : "", filter: bus.last("marks"),
+      overview: data.overviewNow(log.id), log, top: HEAD + i * row, high: row, x: (t) => x(time.toAxis(log.id, t)), width, name: logs.length > 1 ? log.name : "", filter: bus.last("marks"),
     }));
     window(pen);
     for (const [axis, colour] of [[bus.last("hover"), "--faint"], [view.cursor2, "--accent"], [view.cursor, "--text"]]) {
@@ -76,7 +76,7 @@ export function timeline(element, context) {
   canvas.addEventListener("pointerdown", (event) => {
     if (event.button !== 0) return;
     const start = pixel(event), { from, to } = view.window, hold = event.shiftKey ? "new" : grip(start), a = axisAt(start);
-    const row = Math.floor((event.clientY - canvas.getBoundingClientRect().top - HEAD) / ROW), log = event.altKey && logs[row];
+    const at = Math.floor((event.clientY - canvas.getBoundingClientRect().top - HEAD) / row), log = event.altKey && logs[at];
     const shift = log && (time.offsets[log.id] ?? 0), scale = axisAt(1) - axisAt(0);
     drag(event, (now) => {
       const b = axisAt(Math.min(Math.max(pixel(now), 0), width));
@@ -102,7 +102,7 @@ export function timeline(element, context) {
     for (const { id } of logs) {
       const overview = data.overviewNow(id), t = time.toLog(id, axis), inside = (one) => one.from - near <= t && t <= one.to + near;
       if (!overview) continue;
-      found.push(...overview.bands.filter((one) => one.from <= t && t < one.to).slice(0, 3).map((one) => one.label));
+      found.push(...overview.bands.filter((one) => one.from <= t && t < one.to).slice(0, 4).map(bandText));
       found.push(...overview.damage.filter(inside).slice(0, 2).map((one) => one.text));
       found.push(...overview.gaps.filter((one) => one.from <= t && t <= one.to).slice(0, 2).map((one) => `${one.topic || "all"} silent for ${length(one.to - one.from)}`));
       found.push(...overview.dropouts.filter(inside).slice(0, 1).map((one) => `dropout of ${length(one.to - one.from)}`));

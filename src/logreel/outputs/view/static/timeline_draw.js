@@ -1,37 +1,62 @@
 // One log in the strip of time.
 
-import { bandColour, levelColour } from "./colours.js";
+import { bandColour, fade, levelColour } from "./colours.js";
 import { css } from "./dom.js";
 
 export const HEAD = 16;
-export const ROW = 62;
-const MARKS = 8, DENSITY = 36, BAND = 14;
+/** Heights of the row of a log: of one or two logs, and of more. */
+const TALL = 76, LOW = 62;
+const MARKS = 8, BAND = 13, LEAST = 14;
+/** Kinds of bands in the order of their lanes; others follow. */
+const KINDS = ["failsafe", "mode", "armed", "air"];
+
+/** Return the height of the row of each of some logs. */
+export function rowHeight(logs) {
+  return logs.length > 2 ? LOW : TALL;
+}
+
+/** Return the kinds of some bands, each a lane of the strip. */
+export function lanes(list) {
+  const kinds = new Set(list.map(({ kind }) => kind)), known = KINDS.filter((kind) => kinds.has(kind));
+  return [...known, ...[...kinds].filter((kind) => !KINDS.includes(kind))];
+}
+
+/** Return what a band is, for people: the name of a mode alone says little. */
+export function bandText({ kind, label }) {
+  return kind === "mode" ? `mode ${label}` : label;
+}
+
+/** The colour of a band: modes by their names, what must be seen at once in red. */
+export function kindColour({ kind, label }, alpha) {
+  return kind === "failsafe" || kind === "collision" ? fade(css("--bad"), alpha) : kind === "armed" || kind === "air" ? fade(css("--series-3"), alpha * (kind === "air" ? 0.6 : 1)) : bandColour(label, alpha);
+}
 
 /**
  * Draw marks, density, modes, gaps, dropouts and damage of a log.
  * @param {CanvasRenderingContext2D} pen
- * @param {Object} what overview (or null), top, x (ns of the log to pixel), width, name, filter of marks
+ * @param {Object} what overview (or null), top, high, x (ns of the log to pixel), width, name, filter of marks
  */
-export function drawLog(pen, { overview, log, top, x, width, name, filter }) {
-  const density = top + MARKS, below = density + DENSITY + 2;
+export function drawLog(pen, { overview, log, top, high, x, width, name, filter }) {
+  const kinds = overview ? lanes(overview.bands).slice(0, Math.floor((high - MARKS - 2 - LEAST) / BAND)) : [];
+  const density = top + MARKS, deep = high - MARKS - 2 - BAND * Math.max(1, kinds.length), below = density + deep + 2;
   pen.textBaseline = "middle";
   if (!overview) {
     pen.fillStyle = css("--faint");
-    pen.fillText("Reading …", 8, density + DENSITY / 2);
+    pen.fillText("Reading …", 8, density + deep / 2);
     return;
   }
-  area(pen, calm(overview.density, log.messages), x(0), x(log.duration), density);
+  area(pen, calm(overview.density, log.messages), x(0), x(log.duration), density, deep);
   pen.save();
   for (const { from, to, share } of silent(overview)) {
-    const height = Math.max(7, share * DENSITY);
-    hatch(pen, x(from), x(to), density + DENSITY - height, height);
+    const height = Math.max(7, share * deep);
+    hatch(pen, x(from), x(to), density + deep - height, height);
   }
   pen.restore();
   pen.fillStyle = css("--warn");
-  for (const { from, to } of overview.dropouts) pen.fillRect(x(from), density + DENSITY - 4, Math.max(1.5, x(to) - x(from)), 4);
-  bands(pen, overview.bands, x, below, width);
+  for (const { from, to } of overview.dropouts) pen.fillRect(x(from), density + deep - 4, Math.max(1.5, x(to) - x(from)), 4);
+  bands(pen, overview.bands, kinds, x, below, width);
   pen.fillStyle = css("--bad");
-  for (const { from, to } of overview.damage) pen.fillRect(Math.min(x(from), width - 3), density, Math.max(3, x(to ?? from) - x(from)), DENSITY + 2 + BAND);
+  for (const { from, to } of overview.damage) pen.fillRect(Math.min(x(from), width - 3), density, Math.max(3, x(to ?? from) - x(from)), high - MARKS);
   for (const mark of overview.marks.toSorted((a, b) => (b.level ?? 9) - (a.level ?? 9))) {
     if (filter?.accepts && !filter.accepts(mark)) continue;
     const tall = mark.level != null && mark.level <= 4 ? MARKS : MARKS - 3;
@@ -71,40 +96,35 @@ function calm(counts, messages) {
 }
 
 /** Messages per time: the square root shows thin parts beside thick ones. */
-function area(pen, counts, left, right, top) {
+function area(pen, counts, left, right, top, deep) {
   const most = Math.max(1, ...counts), step = (right - left) / (counts.length || 1);
   pen.fillStyle = css("--series-5");
   pen.globalAlpha = 0.55;
   pen.beginPath();
-  pen.moveTo(left, top + DENSITY);
+  pen.moveTo(left, top + deep);
   counts.forEach((count, i) => {
-    const y = top + DENSITY - (count ? Math.max(1.5, Math.sqrt(count / most) * DENSITY) : 0);
+    const y = top + deep - (count ? Math.max(1.5, Math.sqrt(count / most) * deep) : 0);
     pen.lineTo(left + i * step, y);
     pen.lineTo(left + (i + 1) * step, y);
   });
-  pen.lineTo(right, top + DENSITY);
+  pen.lineTo(right, top + deep);
   pen.fill();
   pen.globalAlpha = 1;
   pen.fillStyle = css("--line");
-  pen.fillRect(left, top + DENSITY, right - left, 1);
+  pen.fillRect(left, top + deep, right - left, 1);
 }
 
-/** Modes in one lane; other kinds, such as armed, as thin lines under it. */
-function bands(pen, list, x, top, width) {
-  const kinds = [...new Set(list.map(({ kind }) => kind))], main = kinds.includes("mode") ? "mode" : kinds[0];
-  for (const { from, to, label, kind } of list) {
-    const left = x(from), right = x(to);
-    if (kind !== main) {
-      pen.fillStyle = kind === "failsafe" ? css("--bad") : css("--series-3");
-      pen.fillRect(left, top + BAND - 2, Math.max(1, right - left), 2);
-      continue;
-    }
-    pen.fillStyle = bandColour(label, 0.3);
-    pen.fillRect(left, top, Math.max(1, right - left - 1), BAND - 3);
+/** A lane with names for each kind: failsafe, mode, armed, in the air, others. */
+function bands(pen, list, kinds, x, top, width) {
+  for (const band of list) {
+    const lane = kinds.indexOf(band.kind), left = x(band.from), right = x(band.to), y = top + lane * BAND;
+    if (lane < 0) continue;
+    pen.fillStyle = kindColour(band, band.kind === "failsafe" || band.kind === "collision" ? 0.9 : 0.3);
+    pen.fillRect(left, y, Math.max(band.kind === "mode" ? 1 : 2, right - left - 1), BAND - 1);
     const room = Math.min(right, width) - Math.max(left, 0);
-    if (pen.measureText(label).width + 8 < room) {
-      pen.fillStyle = css("--text");
-      pen.fillText(label, Math.max(left, 0) + 4, top + (BAND - 3) / 2 + 0.5);
+    if (pen.measureText(band.label).width + 8 < room) {
+      pen.fillStyle = css(band.kind === "failsafe" ? "--panel" : "--text");
+      pen.fillText(band.label, Math.max(left, 0) + 4, y + BAND / 2);
     }
   }
 }

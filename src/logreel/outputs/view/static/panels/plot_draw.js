@@ -2,6 +2,7 @@
 
 import { bandColour, fade, levelColour } from "../colours.js";
 import { css } from "../dom.js";
+import { kindColour } from "../timeline_draw.js";
 
 function clip(u, work) {
   const { ctx, bbox } = u;
@@ -15,30 +16,43 @@ function clip(u, work) {
   ctx.restore();
 }
 
-/** Return what lies behind the curves of some logs: modes and dropouts, [{from, to, label, colour}]. */
+/**
+ * Return what lies behind the curves of some logs: modes, dropouts, failsafe, and armed as a line at the foot, since most of
+ * a flight is that: [{from, to, label, colour, ink, foot, row}], with labels in rows from the lower edge, that of a foot at its end.
+ */
 export function bandsOf(context, logs) {
   return logs.slice(0, 1).flatMap(({ id }) => {
-    const overview = context.data.overviewNow(id), shift = context.time.shift(id);
-    const modes = (overview?.bands ?? []).filter(({ kind }) => kind === "mode").map(({ from, to, label }) => ({ from, to, label, colour: bandColour(label, 0.1) }));
+    const overview = context.data.overviewNow(id), shift = context.time.shift(id), ink = css("--text");
+    const of = (kind, about) => (overview?.bands ?? []).filter((one) => one.kind === kind).map((one) => ({ from: one.from, to: one.to, label: one.label, ink, row: 0, ...about(one) }));
+    const modes = of("mode", ({ label }) => ({ colour: bandColour(label, 0.1) }));
     const lost = (overview?.dropouts ?? []).map(({ from, to }) => ({ from, to, label: "", colour: fade(css("--bad"), 0.16) }));
-    return [...modes, ...lost].map((band) => ({ ...band, from: band.from + shift, to: band.to + shift }));
+    const failsafe = of("failsafe", (one) => ({ colour: kindColour(one, 0.16), ink: css("--bad"), row: 1 }));
+    const armed = of("armed", (one) => ({ colour: kindColour(one, 0.8), foot: 3 }));
+    return [...modes, ...lost, ...failsafe, ...armed].map((band) => ({ ...band, from: band.from + shift, to: band.to + shift }));
   });
 }
 
-/** Draw modes and dropouts behind the curves. */
+/** Draw modes, failsafe, armed and dropouts behind the curves; labels have a ground on which they can be read. */
 export function bands(u, context, logs) {
   clip(u, (ctx, box, ratio) => {
-    for (const { from, to, label, colour } of bandsOf(context, logs)) {
-      const left = u.valToPos(from, "x", true), right = u.valToPos(to, "x", true);
+    const ends = [];
+    for (const { from, to, label, colour, ink, foot, row } of bandsOf(context, logs)) {
+      const left = Math.max(u.valToPos(from, "x", true), box.left), right = Math.min(u.valToPos(to, "x", true), box.left + box.width);
       if (right < box.left || left > box.left + box.width) continue;
+      const tall = foot ? foot * ratio : box.height;
       ctx.fillStyle = colour;
-      ctx.fillRect(left, box.top, Math.max(ratio, right - left), box.height);
-      const room = Math.min(right, box.left + box.width) - Math.max(left, box.left);
-      if (label && ctx.measureText(label).width + 8 * ratio < room) {
-        ctx.fillStyle = css("--faint");
-        ctx.textBaseline = "bottom";
-        ctx.fillText(label, Math.max(left, box.left) + 4 * ratio, box.top + box.height - 2 * ratio);
-      }
+      ctx.fillRect(left, box.top + box.height - tall, Math.max(ratio, right - left), tall);
+      const size = label ? ctx.measureText(label).width : Infinity;
+      if (size + 8 * ratio >= right - left) continue;
+      const at = foot ? right - size - 4 * ratio : left + 4 * ratio, low = box.top + box.height - (4 + 13 * row) * ratio;
+      // The end of a foot may lie where a mode begins, whose label says more.
+      if (foot && ends.some((one) => at < one.to && one.from < at + size)) continue;
+      if (!foot && row === 0) ends.push({ from: at, to: at + size });
+      ctx.fillStyle = fade(css("--panel"), 0.7);
+      ctx.fillRect(at - 2 * ratio, low - 11 * ratio, size + 4 * ratio, 12 * ratio);
+      ctx.fillStyle = ink;
+      ctx.textBaseline = "bottom";
+      ctx.fillText(label, at, low);
     }
   });
 }

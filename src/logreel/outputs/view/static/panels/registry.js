@@ -11,6 +11,7 @@ export const PANELS = {
   message: () => import("./message.js"),
   parameters: () => import("./parameters.js"),
   problems: () => import("./problems.js"),
+  findings: () => import("./findings.js"),
   compare: () => import("./compare.js"),
   map: () => import("./map.js"),
   scene: () => import("./scene.js"),
