@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 
@@ -17,29 +18,35 @@ REAL_SHARE = 20
 REAL = sorted(str(p) for p in (SHARED / "data" / "ulog").glob("*.ulg") if p.stat().st_size < 1 << 20)
 
 
-def failures(kind: str, name: str, seeds: range) -> list[str]:
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    """A worker for all tests: its start takes as long as fifty cases."""
+    with Worker() as found:
+        yield found
+
+
+def failures(worker: Worker, kind: str, name: str, seeds: range) -> list[str]:
     """Return a line or traceback for each failed case."""
-    with Worker() as worker:
-        outcomes = ((seed, worker.run(kind, name, seed)) for seed in seeds)
-        return [f"{kind} {name} {seed}: {outcome.bad}" for seed, outcome in outcomes if outcome.bad]
+    outcomes = ((seed, worker.run(kind, name, seed)) for seed in seeds)
+    return [f"{kind} {name} {seed}: {outcome.bad}" for seed, outcome in outcomes if outcome.bad]
 
 
 @pytest.mark.parametrize("lane", range(LANES))
 @pytest.mark.parametrize(
     ("kind", "name", "share"), [("mutation", "tiny", 2), ("blocks", "tiny", 4), ("mutation", "flight", 4)]
 )
-def test_damaged_logs_are_readable(kind: str, name: str, share: int, lane: int) -> None:
+def test_damaged_logs_are_readable(worker: Worker, kind: str, name: str, share: int, lane: int) -> None:
     """``blocks``: with blocks of a few records, so that every kind of damage is at their edges."""
-    bad = failures(kind, name, range(lane, CASES // share, LANES))
+    bad = failures(worker, kind, name, range(lane, CASES // share, LANES))
     assert not bad, "\n".join(bad[:5])
 
 
 @pytest.mark.skipif(not REAL, reason="no samples of real logs beside the repository (LOGREEL_SHARED)")
-def test_damaged_flights_are_readable() -> None:
+def test_damaged_flights_are_readable(worker: Worker) -> None:
     bad = [
         line
         for number, name in enumerate(REAL)
-        for line in failures("mutation", name, range(number, CASES // REAL_SHARE, len(REAL)))
+        for line in failures(worker, "mutation", name, range(number, CASES // REAL_SHARE, len(REAL)))
     ]
     assert not bad, "\n".join(bad[:5])
 

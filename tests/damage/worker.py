@@ -13,12 +13,15 @@ import sys
 import time
 import traceback
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 import pyarrow as pa  # noqa: E402
+import pytest  # noqa: E402
 from bombs import BOMBS  # noqa: E402
 from full_read import full_read  # noqa: E402
 from mutations import mutate  # noqa: E402
@@ -27,7 +30,8 @@ from ulog_byte_accounting import assert_accounted  # noqa: E402
 from logreel.index import block_table  # noqa: E402
 from support.samples.ulog import builder  # noqa: E402
 
-BLOCK = block_table.BLOCK
+#: Bytes of a block where every kind of damage shall be at the edge of one.
+SMALL_BLOCK = 256
 
 
 @cache
@@ -35,6 +39,22 @@ def base(name: str) -> bytes:
     """Return a valid log by name: a sample of the package, or a file."""
     made = {"tiny": builder.tiny, "flight": lambda: builder.flight(2)}
     return made[name]() if name in made else Path(name).read_bytes()
+
+
+@contextmanager
+def small_blocks() -> Iterator[None]:
+    """Collect records in blocks of SMALL_BLOCK bytes, which would grow with the number of channels."""
+    builder, declare = block_table.BlockBuilder, block_table.BlockBuilder.declare
+
+    def declare_small(self: block_table.BlockBuilder, channels: int) -> None:
+        declare(self, channels)
+        self._block = SMALL_BLOCK
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(block_table, "BLOCK", SMALL_BLOCK)
+        patch.setattr(block_table, "MAX_BLOCK", SMALL_BLOCK)
+        patch.setattr(builder, "declare", declare_small)
+        yield
 
 
 def _memory(key: str) -> int:
@@ -51,7 +71,8 @@ def _case(kind: str, name: str, seed: int) -> dict[str, object]:
     before, begin = _memory("VmRSS"), time.process_time()
     log = None
     try:
-        log = full_read(data) if kind != "fault" else _fault(name, seed)
+        with small_blocks() if kind == "blocks" else nullcontext():
+            log = full_read(data) if kind != "fault" else _fault(name, seed)
         outcome = "refused" if log is None else "problems" if log.problems else "clean"
         text = "" if log is None else " ".join(p.code for p in log.problems[:20])
     except BaseException as error:
