@@ -13,6 +13,8 @@ from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.harness.cli_runner import environment
 
 TESTS = Path(__file__).resolve().parents[2]
@@ -37,7 +39,14 @@ def block(*libraries: str) -> None:
 def outcomes(
     commands: Mapping[str, Sequence[str]], libraries: Sequence[str], folder: Path
 ) -> dict[str, tuple[int, str, str]]:
-    """Return exit code, stdout and stderr of commands by name; all run in one process, in *folder*."""
+    """Return exit code, stdout and stderr of commands by name; all run in one process, in *folder*.
+
+    Without *libraries* to block it is this process, which has imported most of what they need.
+    """
+    if not libraries:
+        with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
+            patch.setenv("LOGREEL_CACHE", "off")
+            return {name: _run(arguments) for name, arguments in commands.items()}
     done = subprocess.run(
         [sys.executable, "-m", __name__, *libraries],
         input=json.dumps(commands).encode(),
