@@ -1,6 +1,7 @@
 # A fresh machine needs python >= 3.11, gcc, make and a package index; the first target run does the rest.
 PYTHON      ?= python3
-PYTEST_ARGS ?= -n auto
+# A worker that has nothing left takes tests from the others, so that none idles at the end.
+PYTEST_ARGS ?= -n auto --dist worksteal
 LOGREEL_FUZZ ?= 20000
 LOGREEL_SOAK ?= 500
 LOGREEL_SHRINK ?= 200
@@ -22,7 +23,7 @@ PACKAGES := $(wildcard packages/*)
 DROP_KERNELS = rm -rf build src/logreel/kernels/*.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-packages test-fleet test-train lint bench bench-results bench-instructions oracles fuzz fuzz-coverage soak shrink asan screenshots docs build clean
+.PHONY: help demo test check test-packages test-fleet test-train lint style bench bench-results bench-instructions oracles fuzz fuzz-coverage soak shrink asan screenshots docs build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -30,8 +31,13 @@ help: ## list the targets
 demo: $(VENV)/.run ## guided run on a bundled log
 	@./logreel demo
 
-test: lint ## style, types and the whole test suite
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+# mypy takes a minute of one core where it has no cache, so it runs beside the tests; its errors come last.
+test: style ## style, types and the whole test suite
+	@mkdir -p build; $(BIN)/mypy >build/mypy.txt 2>&1 & types=$$!; \
+	$(BIN)/python -m pytest $(PYTEST_ARGS); tests=$$?; \
+	wait $$types; types=$$?; cat build/mypy.txt; \
+	[ $$types = 0 ] || echo "make test: mypy has found what is above" >&2; \
+	[ $$types = 0 ] && exit $$tests
 
 ROOM ?= ops
 check: $(VENV)/.test ## style, types and tests of one room in a minute: make check ROOM=ops/rewrite, formats/ulog, cli, docs …
@@ -64,10 +70,12 @@ test-train: ## load what we write with lerobot itself: installs lerobot and torc
 	$(TRAIN)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps 'lerobot==0.4.4' 'torchvision==0.25.0'
 	$(TRAIN)/bin/python -m pytest tests/outputs/dataset
 
-lint: $(VENV)/.test ## style and types only
+lint: style ## style and types only
+	$(BIN)/mypy
+
+style: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 
 bench: $(VENV)/.test ## every workload beside yardsticks and peers, 12 minutes; QUICK=1: the main ones, 3 minutes; BENCH="--only ulog" selects
 	$(BIN)/python bench/run.py $(if $(QUICK),--quick) $(BENCH)

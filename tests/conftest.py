@@ -26,6 +26,17 @@ settings.load_profile("logreel")
 
 #: Folder of real samples beside the repository; LOGREEL_SHARED names another one. It may be missing.
 SHARED = Path(os.environ.get("LOGREEL_SHARED") or Path(__file__).resolve().parents[2] / "shared")
+#: Files whose tests take longest each: they begin, so that no worker has one of them left when the others have ended.
+DEAREST = {
+    "test_docs.py", "cli/test_without_libraries.py", "damage/test_failing_calls.py", "damage/test_killing.py",
+    "damage/test_fuzz.py", "damage/test_carla_damage.py", "browser/test_space.py",
+}  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    dearest = {here / name for name in DEAREST}
+    items.sort(key=lambda item: item.path not in dearest)
 
 
 def pytest_collection_finish() -> None:

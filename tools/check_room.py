@@ -31,6 +31,8 @@ OTHERS = {
     "bench": ["tests/test_bench.py"],
     "tools": ["tests/test_check_room.py"],
 }
+#: Of pytest. The plug-in of zarr takes a fifth of the start of each process, and no test needs it.
+OPTIONS = ["-q", "-n", "auto", "--dist", "worksteal", "-p", "check_room", "-p", "no:zarr"]
 ALWAYS = TESTS / "test_architecture.py"
 #: Seconds from the start to the last test; those that tests have at least, however long they took to be found on a busy
 #: machine; what a test takes of which nothing is known; share of the time that is planned for.
@@ -91,8 +93,7 @@ def commands(room: str, tests: list[Path]) -> dict[str, list[str]]:
         "style": [*python, "ruff", "check", "--quiet", *code],
         "format": [*python, "ruff", "format", "--quiet", "--check", *code],
         "types": [*python, "mypy", "--no-error-summary", *code],
-        # The plug-in of zarr takes a fifth of the start of each process, and no test needs it.
-        "tests": [*python, "pytest", "-q", "-n", "auto", "-p", "check_room", "-p", "no:zarr", *chosen],
+        "tests": [*python, "pytest", *OPTIONS, *chosen],
     }
     # The configuration leaves kernels out, and says nothing of scripts.
     if room.startswith("kernels") or room in OTHERS:
