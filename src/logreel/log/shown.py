@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 from logreel.dataclass import NamedTuple
@@ -81,13 +82,18 @@ class ForPeople:
         log: Any = self
         return log.services.verb("play")(log, **options)  # type: ignore[no-any-return]
 
+    def plot(self, *fields: str | Iterable[str], **options: Any) -> Any:
+        """Return a Plot of *fields* over time, without any of the charts that matter most; see ``logreel.plot``."""
+        log: Any = self
+        return log.services.verb("plot")(log, *fields, **options)
+
     def view(self, **options: Any) -> Any:
         """Return a Viewer of the log, which notebooks show as a frame; options are those of ``logreel.view``."""
         log: Any = self
         return log.services.verb("view")(log, **options)
 
     def _repr_html_(self) -> str:
-        return log_table(self)
+        return log_html(self)
 
     def _ipython_key_completions_(self) -> list[str]:
         log: Any = self
@@ -98,6 +104,8 @@ class ForPeople:
         return [name for name in super().__dir__() if name not in FOR_AUTHORS and not is_internal(name)]
 
 
+#: Longest text of a log that notebooks show.
+LONGEST = 400
 #: Rows that a table shows; further rows are counted.
 ROWS = 50
 
@@ -128,13 +136,79 @@ def channel_table(ch: ShownChannel, closed: bool) -> str:
     return table(head, ("field",), rows)
 
 
-def log_table(log: Any) -> str:
-    """Return the channels of a log below a line about it as a whole."""
+#: Bytes of a log up to which a notebook shows at once what happened, and a picture.
+QUICK = 1 << 28
+#: Width of the pictures of a log, in pixels.
+PICTURE = 520
+#: Problems and facts of a section that notebooks show, and subjects that they show otherwise.
+PROBLEMS, FACTS, ELSEWHERE = 3, 6, ("recording", "text", "sensors", "topics")
+
+
+def log_html(log: Any) -> str:
+    """Return what a notebook shows of a log: what it is, problems, what happened, the first charts, and its channels.
+
+    It needs no script, and asks for nothing. What cannot be read is left out: the problems say why.
+    """
     channels = [ch for ch in log.channels.values() if not ch.reserved]
     span = "" if log.duration is None else f", {duration_text(log.duration)}"
     head = f"{log.name}: {log.format} {log.version}, {len(channels)} channels{span}"
     rows = [(ch.topic, ch.schema.name, *_numbers(ch, log.closed)) for ch in channels]
-    return table(head, ("topic", "type", "messages", "rate"), rows)
+    listed = table("", ("topic", "type", "messages", "rate"), rows)
+    if log.closed or not channels:
+        return f"<div><p>{_escaped(head)}</p>{listed}</div>"
+    parts = [f"<p><b>{_escaped(head)}</b></p>", _problems(log)]
+    if log.size <= QUICK:
+        for part in (_happened, _first_charts):
+            with suppress(LogError, TypeError):
+                parts.append(part(log))
+    else:
+        parts.append("<p>Large: <code>logreel.summary(log)</code> says what happened.</p>")
+    folded = f"<details><summary>{len(channels)} channels</summary>{listed}</details>"
+    return f"<div>{''.join(parts)}{folded}</div>"
+
+
+def _problems(log: Any) -> str:
+    """Return a line on the problems and lost bytes of a log, and its first problems."""
+    problems = log.problems
+    if not problems:
+        return "<p>No problems.</p>"
+    lost = sum(problem.size for problem in problems if problem.lost)
+    count = f"{len(problems)} problem{'s' * (len(problems) != 1)}, {lost} bytes lost"
+    shown = sorted(problems, key=lambda problem: not problem.lost)[:PROBLEMS]
+    items = [f"<li>{_escaped(problem.text)} (at byte {problem.offset})</li>" for problem in shown]
+    if len(problems) > PROBLEMS:
+        items.append(f"<li>and {len(problems) - PROBLEMS} more in <code>log.problems</code></li>")
+    return f'<p style="color:#c0392b"><b>{count}</b></p><ul>{"".join(items)}</ul>'
+
+
+def _happened(log: Any) -> str:
+    rows = []
+    for section in log.services.verb("summary")(log):
+        facts = [
+            f'<span style="color:{"#c0392b" if fact.level < 4 else "#b07400"}">{text}</span>'
+            if fact.level is not None
+            else text
+            for fact in section.facts[:FACTS]
+            for text in [f"{_escaped(fact.label)} <b>{_escaped(fact.text)}</b>"]
+        ]
+        if section.key not in ELSEWHERE:
+            facts += [f"and {len(section.facts) - FACTS} more"] if len(section.facts) > FACTS else []
+            rows.append(f"<li>{_escaped(section.title)}: {'; '.join(facts)}</li>")
+    return f"<ul>{''.join(rows)}</ul>" if rows else ""
+
+
+def _first_charts(log: Any) -> str:
+    """Return pictures of the charts that matter most."""
+    still: str = log.services.verb("plot")(log).still(PICTURE)
+    return still
+
+
+def _escaped(text: str) -> str:
+    """Return text of a log for HTML, on one line and of bounded length."""
+    from html import escape
+
+    shown = _line(text)
+    return escape(shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…")
 
 
 def _numbers(ch: ShownChannel, closed: bool) -> tuple[str, str]:
@@ -148,9 +222,10 @@ def table(head: str, names: Iterable[str], rows: Sequence[Sequence[str]]) -> str
     """Return a table of *rows* with column *names* as HTML, below the line *head*."""
     from html import escape
 
-    cells = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows[:ROWS]]
+    cells = ["".join(f"<td>{escape(_line(cell))}</td>" for cell in row) for row in rows[:ROWS]]
     more = f"<p>and {len(rows) - ROWS} more</p>" if len(rows) > ROWS else ""
     top = "".join(f"<th>{escape(name)}</th>" for name in names)
     top = f"<tr>{top}</tr>" if top else ""
     body = "".join(f"<tr>{row}</tr>" for row in cells)
-    return f"<div><p>{escape(head)}</p><table>{top}{body}</table>{more}</div>"
+    above = f"<p>{escape(_line(head))}</p>" if head else ""
+    return f"<div>{above}<table>{top}{body}</table>{more}</div>"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from html import escape
 from typing import IO, Any
@@ -12,42 +13,55 @@ from typing import IO, Any
 import numpy as np
 
 from logreel.dataclass import replace
-from logreel.errors import MissingDependencyError, UsageError
+from logreel.errors import LogError, MissingDependencyError, UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import Destination, name_and_stream
+from logreel.lenses.facts import LINE
 from logreel.log.joined_log import Openable
 from logreel.log.log import Log
 from logreel.log.source_files import inputs_of, refusal
 from logreel.log.times import Time, duration_text, seconds_text, shift_of, utc_shift, utc_text
 from logreel.log.topic_fields import fields_by_topic
-from logreel.meaning.charts import field_units, is_stamp
-from logreel.meaning.curves import Curve, curves
+from logreel.meaning.charts import FIRST, charts, field_units, first_charts, is_stamp
+from logreel.meaning.curves import Curve, curves, series_curve
 from logreel.outputs.files import new_file
 from logreel.outputs.page.chart_svg import (
+    WIDTH,
     SvgAxis,
     SvgCurve,
     chart_svg,
     figure,
     legend,
     occurring,
+    picture,
+    picture_legend,
     pixels_for,
     value_span,
 )
-from logreel.outputs.page.html import packed, page, printable
+from logreel.outputs.page.html import cell_text, packed, page, printable
 from logreel.registry.open import as_open_log
 from logreel.registry.registry import states_of
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves with one value axis; *states*: names of their numbers, if all have the same ones."""
+    """Curves with one value axis.
+
+    states        names of their numbers, if all have the same ones
+    heading       name of the panel; empty: the topic
+    curve_names   names of the curves; empty: their fields
+    """
 
     curves: tuple[Curve, ...]
     states: Mapping[int, str] = field(default_factory=dict)
+    heading: str = ""
+    curve_names: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
         """Name of each curve, without the topic if it is that of all."""
+        if self.curve_names:
+            return [*self.curve_names]
         topics = {curve.topic for curve in self.curves}
         return [curve.field if len(topics) == 1 else curve.name for curve in self.curves]
 
@@ -62,10 +76,10 @@ class Panel:
 
     @property
     def title(self) -> str:
-        """The topic if all curves share it, and the unit if all share it."""
+        """The heading, or the topic if all curves share it, and the unit if all share it."""
         topics, units = ({getattr(c, name) for c in self.curves} for name in ("topic", "unit"))
         unit = f" [{units.pop()}]" if len(units) == 1 and units != {""} else ""
-        return (topics.pop() if len(topics) == 1 else "") + unit
+        return (self.heading or (topics.pop() if len(topics) == 1 else "")) + unit
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,6 +156,17 @@ class Plot(Panels):
         with new_file(name, force, stream, seeks=True) as file:
             write(self, file)
 
+    def still(self, width: int = WIDTH) -> str:
+        """Return the plot as HTML: pictures (SVG) that need no script, no style sheet and no other file.
+
+        width  of the pictures in pixels; narrower where there is less room
+
+        Raises UsageError for an encrypted log that was not opened with ``decrypt=True``.
+        """
+        if self._refusal is not None:
+            raise self._refusal
+        return "".join(_still_html(self, panel, width) for panel in self.panels)
+
     def _repr_html_(self) -> str:
         return frame(self)
 
@@ -164,17 +189,22 @@ def plot(
     """Return a Plot of fields over time.
 
     log         a path, or an open Log
-    fields      a panel each: ``topic.field``, ``topic:field,field``, a topic with numeric fields, or a list of these
+    fields      a panel each: ``topic.field``, ``topic:field,field``, a topic with numeric fields, or a list of these;
+                none: the charts that matter most of this log
     start, end  as for ``Channel.to_arrow``
     utc         axis of UTC times, for logs with a known offset to UTC
 
-    Raises TopicError and NotFoundError for unknown names, UsageError for fields without numbers.
+    Raises TopicError and NotFoundError for unknown names, UsageError for fields without numbers, and for a log without
+    anything to plot.
     """
     with as_open_log(log) as opened:
-        if not fields:
-            raise UsageError("say what to plot: topic.field", path=opened.name)
-        units = field_units(opened)
-        panels = [_panel_of(opened, wanted, start, end, units) for wanted in fields]
+        if fields:
+            units = field_units(opened)
+            panels = [_panel_of(opened, wanted, start, end, units) for wanted in fields]
+        else:
+            panels = list(_first_panels(opened, start, end))
+        if not panels:
+            raise UsageError("has nothing to plot", path=opened.name)
         made = Plot(
             opened.name, panels, opened.start or 0, shift_of(opened, utc), _begins(opened), inputs_of(opened)
         )
@@ -203,6 +233,26 @@ def _panel_of(
     states = states_of(log)
     names = [states.get(curve.topic, {}).get(curve.field, {}) for curve in drawn]
     return Panel(tuple(drawn), names[0] if names and all(other == names[0] for other in names) else {})
+
+
+def _first_panels(log: Log, start: Time | None, end: Time | None) -> Iterator[Panel]:
+    """Yield the panels of the charts of the first screen."""
+    proposed = charts(log)
+    # Latched values can be older than the log.
+    start = log.start if start is None else start
+    shown = [chart for chart in proposed[: first_charts(proposed)] if chart.kind == LINE]
+    for chart in shown[:FIRST]:
+        drawn = []
+        for series in chart.series:
+            # A damaged definition costs one curve.
+            with suppress(LogError):
+                curve = series_curve(log, series, start, end, PIXELS)
+                if np.isfinite(curve.values).any():
+                    drawn.append((curve, series.name))
+        if drawn:
+            yield Panel(
+                tuple(c for c, _ in drawn), heading=chart.title, curve_names=tuple(n for _, n in drawn)
+            )
 
 
 def _begins(log: Log) -> str:
@@ -541,25 +591,42 @@ def page_of(plot: Panels) -> str:
 
 def _figure_html(plot: Panels, panel: Panel, pixels: int, zero: int) -> str:
     """Return the still picture of a panel, which scripts replace by one that can be zoomed."""
+    drawing = _drawing(plot, panel, pixels, zero)
+    content = drawing + legend(panel.labels) if drawing else '<div class="empty">no messages</div>'
+    return figure(panel.title, 2, "", content)
+
+
+def _still_html(plot: Panels, panel: Panel, width: int) -> str:
+    zero = plot.origin if plot.shift is None else -plot.shift
+    drawing = _drawing(plot, panel, pixels_for(len(panel.curves)), zero)
+    about = f"{panel.title}: {', '.join(panel.names)}"
+    content = picture(drawing, about, width) if drawing else "no messages"
+    return (
+        f'<div style="max-width:{width}px;margin:6px 0"><b>{cell_text(panel.title, 300)}</b><br>{content}<br>'
+        f"{picture_legend(panel.labels)}</div>"
+    )
+
+
+def _drawing(plot: Panels, panel: Panel, pixels: int, zero: int) -> str:
+    """Return a panel as SVG; empty without messages."""
     first, last = plot.span
     lines = []
     for curve in panel.curves:
         drawn = curve.reduced(pixels).broken()
         lines.append(SvgCurve((drawn.times - zero) / 1e9, drawn.values, _gaps(curve, zero), curve.stepped))
     if not any(len(line.x) for line in lines):
-        return figure(panel.title, 2, "", '<div class="empty">no messages</div>')
+        return ""
     across = SvgAxis(
         (first - zero) / 1e9,
         (max(last, first + 1) - zero) / 1e9,
         lambda seconds: _moment_text(plot, seconds),
     )
-    up = value_span(lines, states=panel.states)
-    return figure(panel.title, 2, "", chart_svg(lines, across, up) + legend(panel.labels))
+    return chart_svg(lines, across, value_span(lines, states=panel.states))
 
 
 def _moment_text(plot: Panels, seconds: float) -> str:
     if plot.shift is None:
-        return f"{seconds:g}"
+        return f"{seconds:g} s"
     digits = 0 if plot.span[1] - plot.span[0] > 10**10 else 3
     at = round(seconds * 1e9)
     return utc_text(at, digits)[11:-1] if at > 0 else seconds_text(at, digits)
