@@ -28,31 +28,36 @@ def us(seconds: float) -> int:
     return START + round(seconds * 1e6)
 
 
-def crash(sound: bool = False) -> bytes:
+def crash(sound: bool = False, delay: float = 0, **parameters: float) -> bytes:
     """Return a ULog of a flight of 60 s.
 
-    sound  whether nothing goes wrong: no low battery, failsafe, fall and texts
+    sound   whether nothing goes wrong: no low battery, failsafe, fall and texts
+    delay   seconds by which all that happens is later
+    parameters  values of parameters by name
     """
     out = Builder(start_us=START).flags().info("sys_name", "PX4").info("ver_hw", "TEST")
     for name, members in _TOPICS.items():
         out.format(f"{name}:{members}")
+    for key, value in parameters.items():
+        out.parameter(f"float {key}", value)
     for number, name in enumerate(_TOPICS):
         out.subscribe(name, number)
     for tick in range(SECONDS * 10):
-        t = tick / 10
+        now = us(tick / 10)
+        t = tick / 10 - delay
         fails = not sound and FAILSAFE <= t < FALL
         mode = RETURN if fails else POSITION
         fallen = not sound and t >= FALL
         if tick % 5 == 0:
             armed = 2 if ARMED <= t < DISARMED else 1
-            out.data(0, struct.pack("<QBB?5x", us(t), mode[0], armed, fails))
-            out.data(1, struct.pack("<Q?7x", us(t), not (AIR <= t < (FALL + 1 if fallen else DISARMED))))
+            out.data(0, struct.pack("<QBB?5x", now, mode[0], armed, fails))
+            out.data(1, struct.pack("<Q?7x", now, not (AIR <= t < (FALL + 1 if fallen else DISARMED))))
         low = not sound and LOW <= t < FALL
         volts = (12.4 if low else 16.0) + 0.01 * (tick % 7)
-        out.data(2, struct.pack("<QffB7x", us(t), volts, 8.0, 4))
+        out.data(2, struct.pack("<QffB7x", now, volts, 8.0, 4))
         roll = (0.0, 1.0) if fallen else (1.0, 0.01 * (tick % 5))
-        out.data(3, struct.pack("<Q4f", us(t), *roll, 0, 0))
+        out.data(3, struct.pack("<Q4f", now, *roll, 0, 0))
         if fallen and t == FALL:
-            out.text(2, us(t), SAID)
-            out.text(4, us(t + 0.05), TOLD)
+            out.text(2, now, SAID)
+            out.text(4, now + 50_000, TOLD)
     return out.bytes()

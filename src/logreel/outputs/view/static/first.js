@@ -9,6 +9,8 @@ const SIDE = { map: "Map", scene: "3D", picture: "Pictures" };
  */
 export async function first(context, Tabs) {
   const { data, logs, state, plots } = context;
+  // Columns for each log need more room.
+  if (logs.length > 1 && !state.get("sizes", {}).side) document.documentElement.style.setProperty("--side", "clamp(360px, 30vw, 640px)");
   if (!logs.some((log) => log.messages)) plots.empty.textContent = "This log has no messages.";
   const charts = await data.charts(logs[0].id).catch((error) => {
     context.say(`The plots for this log could not be chosen: ${error.message}`);
@@ -42,7 +44,7 @@ export async function first(context, Tabs) {
   context.bus.on("quiet", () => { if (!state.get("sizes", {}).bottom) document.documentElement.style.setProperty("--bottom", "84px"); });
   context.bottom = new Tabs(document.getElementById("bottom"), [{ kind: "text", title: "Text & events" }], context, { name: "bottom", label: "Text" });
   context.lower = new Tabs(document.getElementById("lower"), [
-    { kind: "findings", title: "Findings" }, { kind: "message", title: "Message" }, { kind: "parameters", title: "Parameters" }, { kind: "problems", title: "Problems" },
+    { kind: "findings", title: "Findings" }, ...(logs.length > 1 ? [{ kind: "compare", title: "Compare" }] : []), { kind: "message", title: "Message" }, { kind: "parameters", title: "Parameters" }, { kind: "problems", title: "Problems" },
   ], context, { name: "lower", chosen: state.get("lower"), label: "Findings, message, parameters and problems" });
   // Who chooses a field wants to see its message.
   context.bus.on("select", () => { if (context.lower.chosen === "findings") context.lower.choose("message"); });

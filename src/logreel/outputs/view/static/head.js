@@ -11,8 +11,9 @@ export function head(context) {
   document.title = `${logs.map((one) => one.name).join(", ")} – logreel`;
 
   function facts() {
-    const items = [["firm", logs.length > 1 ? `${logs.length} logs: ${logs.map((one) => one.name).join(", ")}` : log.name]];
-    if (logs.length === 1 && log.utc_shift != null && log.messages) items.push(["firm", `${new Date(Number(utcStart(log) / 1000000n)).toISOString().slice(0, 19).replace("T", " ")} UTC`]);
+    const items = [["firm", logs.length === 1 ? log.name : logs.length < 4 ? `${logs.length} logs` : `${logs.length} logs: ${logs.map((one) => one.name).join(", ")}`]];
+    if (logs.length === 1 && log.utc_shift != null && log.messages) items.push(["firm", startOf(log)]);
+    if (logs.length > 1 && logs.length < 4) for (const one of logs) items.push(["", [one.name, startOf(one), length(one.duration), one.facts?.find(([label]) => label !== "Format")?.[1]].filter(Boolean).join(", ")]);
     items.push(["firm", length(time.whole().to - time.whole().from)], ["", `${logs.reduce((sum, one) => sum + one.messages, 0).toLocaleString("en")} messages`]);
     for (const [label, value] of logs.length > 1 ? [] : log.facts ?? []) items.push(["", value.length > 24 ? `${value.slice(0, 12)}…` : value, `${label}: ${value}`]);
     place.replaceChildren(...items.map(([kind, text, label]) => el("span", { class: kind, title: label ?? text }, text)));
@@ -41,6 +42,11 @@ export function head(context) {
     button("Take away", "Save pictures, tables, a part of the log, the link or the layout", (event) => menu(event.currentTarget, context.takeaway.entries()), { "aria-haspopup": "menu" }),
     button("?", "Keys (?)", () => context.help()),
   );
+}
+
+/** The start of a log for people; empty if it is unknown. */
+export function startOf(log) {
+  return log.utc_shift == null || !log.messages ? "" : `${new Date(Number(utcStart(log) / 1000000n)).toISOString().slice(0, 19).replace("T", " ")} UTC`;
 }
 
 export function toggleTheme(context) {

@@ -71,6 +71,7 @@ async function start() {
   time.setClock(state.get("clock", "start"));
   state.from(() => ({ clock: time.clock, align: time.align === "start" ? null : time.align, offsets: time.offsets }));
   const dark = matchMedia("(prefers-color-scheme: dark)");
+  bus.on("overview", (id) => { const whole = context.view.isWhole(); time.learn(id, data.overviewNow(id)); if (whole) context.view.all(); });
   const context = {
     api, bus, logs, time, data, state, session, say, theme: () => root.dataset.theme,
     log: (id) => logs.find((one) => one.id === id) ?? logs[0],

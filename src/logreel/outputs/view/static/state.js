@@ -22,7 +22,7 @@ const SOUND = {
   side: isText,
   lower: isText,
   pinned: (value) => Array.isArray(value) && value.every(isText),
-  align: (value) => ["start", "utc", "armed"].includes(value),
+  align: (value) => ["start", "utc", "armed", "air"].includes(value) || (isText(value) && value.startsWith("event:") && value.length < 250),
   offsets: isNumbers,
   sizes: isNumbers,
   tabs: (value) => isObject(value) && Object.values(value).every(isObject),

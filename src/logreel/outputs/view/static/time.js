@@ -3,6 +3,8 @@
 // A time on the axis is `t + shift(log)`, where t is ns since the start of that log.
 
 const DAY = 86400n * 1000000000n, SECOND = 1e9;
+/** How an alignment by a text begins. */
+export const EVENT = "event:";
 export const CLOCKS = { start: "since start", utc: "UTC", log: "log clock" };
 
 /** Steps of an axis in ns: 1, 2 and 5 times powers of ten below a second, round times of day above. */
@@ -22,7 +24,7 @@ export class Time {
     this.clock = "start";
     this.align = "start";
     this.offsets = {};
-    this.armed = {}; // ns since the start of each log
+    this.known = {}; // bands and marks of each log, as in its overview
     this.first = logs[0] ?? { start: "0", utc_shift: null, duration: 0 };
   }
 
@@ -33,10 +35,29 @@ export class Time {
     if (this.align === "utc" && log.utc_shift != null && this.first.utc_shift != null) {
       return Number(utcStart(log) - utcStart(this.first)) + offset;
     }
-    if (this.align === "armed" && id in this.armed && this.first.id in this.armed) {
-      return this.armed[this.first.id] - this.armed[id] + offset;
-    }
-    return offset;
+    const mine = this.anchor(id), first = this.anchor(this.first.id);
+    return mine == null || first == null ? offset : first - mine + offset;
+  }
+
+  /** Return the moment of a log, in ns since its start, by which logs are aligned, or null. */
+  anchor(id, align = this.align) {
+    const { bands, marks } = this.known[id] ?? {};
+    if (!bands) return null;
+    if (align.startsWith(EVENT)) return marks.find(({ text }) => text === align.slice(EVENT.length))?.t ?? null;
+    return bands.find(({ kind }) => kind === align)?.from ?? null;
+  }
+
+  /** Take what is known of a log; logs that are aligned by it move. */
+  learn(id, overview) {
+    const before = this.anchor(id);
+    this.known[id] = overview;
+    if (this.anchor(id) !== before) this.bus.send("shift", null);
+  }
+
+  /** Return the texts that all logs have, each with a moment in each of them. */
+  events() {
+    const lists = this.logs.map(({ id }) => new Set((this.known[id]?.marks ?? []).map(({ text }) => text)));
+    return lists.length ? [...lists[0]].filter((text) => text.length <= 200 && lists.every((list) => list.has(text))) : [];
   }
 
   toAxis(id, t) {

@@ -1,9 +1,10 @@
-// Several logs over each other: how their clocks are aligned, and their offsets.
+// Several logs over each other: what each is, how their clocks are aligned, and where they differ.
 
-import { button, el } from "../dom.js";
-import { length } from "../time.js";
+import { button, el, plain } from "../dom.js";
+import { startOf } from "../head.js";
+import { EVENT, length } from "../time.js";
 
-const ALIGN = { start: "by their starts", utc: "by UTC", armed: "by arming" };
+const ALIGN = { start: "by their starts", utc: "by UTC", armed: "by arming", air: "by take-off" };
 const FINE = 10e6, COARSE = 1e9;
 
 export function create(context) {
@@ -18,16 +19,15 @@ class Compare {
 
   async mount(element) {
     this.element = element;
-    element.classList.add("scroll");
-    const { bus, logs, time, data } = this.context;
-    this.context.title(this.title);
-    this.offs = [bus.on("shift", () => this.#draw())];
-    for (const { id } of logs) {
-      const overview = await data.overview(id).catch(() => null), first = overview?.bands.find(({ kind }) => kind === "armed");
-      if (first) time.armed[id] = first.from;
-    }
+    element.classList.add("scroll", "compare");
+    const { bus, logs, data } = this.context;
+    this.context.title?.(this.title);
+    this.offs = [bus.on("shift", () => this.#draw()), bus.on("overview", () => this.#draw())];
+    await Promise.all(logs.map(({ id }) => data.overview(id).catch(() => null)));
     this.#draw();
     element.dataset.ready = "yes";
+    this.summaries = await Promise.all(logs.map(({ id }) => data.findings(id).catch(() => ({ summary: [] }))));
+    if (!this.gone) this.#draw();
   }
 
   settings() {
@@ -35,33 +35,58 @@ class Compare {
   }
 
   dispose() {
+    this.gone = true;
     for (const off of this.offs) off();
   }
 
   #draw() {
     const { logs, time, state } = this.context;
     const align = (value) => { time.setAlign(value, {}); this.context.view.all(); state.changed(); };
-    const possible = {
-      start: true,
-      utc: logs.every((log) => log.utc_shift != null),
-      armed: logs.every((log) => log.id in time.armed),
-    };
+    const all = (name) => logs.every(({ id }) => time.anchor(id, name) != null);
+    const possible = { start: true, utc: logs.every((log) => log.utc_shift != null), armed: all("armed"), air: all("air") };
+    const option = (value, text) => el("option", { value, selected: value === time.align, disabled: possible[value] === false }, text);
+    const events = time.events();
     const choice = el("select", { "aria-label": "Alignment", on: { change: (event) => align(event.target.value) } },
-      Object.entries(ALIGN).map(([value, text]) => el("option", { value, selected: value === time.align, disabled: !possible[value] }, text)));
-    const rows = logs.map((log, i) => {
-      const offset = time.offsets[log.id] ?? 0;
+      Object.entries(ALIGN).map(([value, text]) => option(value, text)),
+      events.length ? el("optgroup", { label: "by the first text" }, events.map((text) => option(`${EVENT}${text}`, plain(text)))) : null);
+    const rows = logs.flatMap((log, i) => {
+      const offset = time.offsets[log.id] ?? 0, shift = time.shift(log.id);
       const set = (ns) => { time.setAlign(time.align, { ...time.offsets, [log.id]: Math.round(ns) }); state.changed(); };
       const input = el("input", { type: "number", step: "any", value: offset / 1e9, "aria-label": `Offset of ${log.name} in seconds`, on: { change: (event) => set(Number(event.target.value) * 1e9) } });
       input.style.width = "110px";
-      return el("tr", {}, el("td", {}, log.name), el("td", { class: "number" }, length(log.duration)), el("td", { class: "number" }, time.shift(log.id) ? `${time.shift(log.id) < 0 ? "−" : "+"}${length(Math.abs(time.shift(log.id)))}` : "0 s"),
-        el("td", {}, i === 0 ? el("span", { class: "faint" }, "reference") : [button("«", "Earlier by 1 s", () => set(offset - COARSE)), button("‹", "Earlier by 10 ms", () => set(offset - FINE)), input, " s", button("›", "Later by 10 ms", () => set(offset + FINE)), button("»", "Later by 1 s", () => set(offset + COARSE))]));
+      return [el("tr", {}, el("td", { title: log.name }, log.name), el("td", {}, startOf(log)), el("td", { class: "number" }, length(log.duration)), el("td", { class: "number" }, shift ? `${shift < 0 ? "−" : "+"}${length(Math.abs(shift))}` : "0 s")),
+        i === 0 ? [] : el("tr", {}, el("td", { class: "faint" }, "by hand"), el("td", { colspan: 3 }, [button("«", "Earlier by 1 s", () => set(offset - COARSE)), button("‹", "Earlier by 10 ms", () => set(offset - FINE)), input, " s", button("›", "Later by 10 ms", () => set(offset + FINE)), button("»", "Later by 1 s", () => set(offset + COARSE))]))];
     });
     this.element.replaceChildren(
       el("div", { class: "tool" }, el("span", {}, "Align the logs"), choice,
-        button("Same curves of all logs", "Add to each plot the same fields of the other logs", () => overlay(this.context), { class: "main" }),
-        el("span", { class: "faint" }, "or drag a log's row in the strip of time with Alt held")),
-      el("table", { class: "plain" }, el("thead", {}, el("tr", {}, ["Log", "Length", "Shift", "Offset"].map((text, i) => el("th", { class: i === 1 || i === 2 ? "number" : "" }, text)))), el("tbody", {}, rows)));
+        button("Same curves of all logs", "Add to each plot the same fields of the other logs", () => overlay(this.context), { class: "main" })),
+      table(["Log", "Start", "Length", "Shift"], rows.flat(), [2, 3]),
+      el("p", { class: "faint small" }, "A log's row in the strip of time can also be dragged, with Alt held."),
+      ...this.#facts());
   }
+
+  /** What summaries say of each log, side by side: what differs comes first. */
+  #facts() {
+    const { logs } = this.context, facts = new Map();
+    (this.summaries ?? []).forEach(({ summary }, i) => {
+      for (const { title, facts: own } of summary) {
+        for (const [label, text] of own) {
+          const key = `${title}\n${label}`;
+          if (!facts.has(key)) facts.set(key, { title, label, texts: logs.map(() => "") });
+          facts.get(key).texts[i] = text;
+        }
+      }
+    });
+    if (!facts.size) return [];
+    const differs = ({ texts }) => new Set(texts).size > 1;
+    const rows = [...facts.values()].sort((a, b) => differs(b) - differs(a)).map((one) => el("tr", { class: differs(one) ? "differs" : "faint" },
+      el("td", { class: "faint" }, one.title), el("td", { title: one.label }, one.label), one.texts.map((text) => el("td", { class: "wrap" }, plain(text)))));
+    return [el("h3", {}, "Side by side"), table(["", "", ...logs.map(({ name }) => name)], rows, [], "Summaries side by side")];
+  }
+}
+
+function table(heads, rows, numbers, label = null) {
+  return el("table", { class: "plain", "aria-label": label }, el("thead", {}, el("tr", {}, heads.map((text, i) => el("th", { class: numbers.includes(i) ? "number" : "" }, text)))), el("tbody", {}, rows));
 }
 
 /** Add to each plot the same fields of the other logs. */

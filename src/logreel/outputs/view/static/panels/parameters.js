@@ -34,7 +34,7 @@ class Parameters {
     this.element = element;
     this.search = el("input", { type: "search", placeholder: "Find a parameter …", "aria-label": "Find a parameter", value: this.filter.q, on: { input: (event) => { this.filter.q = event.target.value; this.#draw(); } } });
     this.only = el("select", { "aria-label": "Which parameters", on: { change: (event) => { this.filter.only = event.target.value; this.#draw(); } } },
-      [["", "all"], ["other", "not default"], ["changed", "changed"]].map(([value, text]) => el("option", { value, selected: value === this.filter.only }, text)));
+      [["", "all"], ["other", "not default"], ["changed", "changed"], ...(this.context.logs.length > 1 ? [["different", "different"]] : [])].map(([value, text]) => el("option", { value, selected: value === this.filter.only }, text)));
     this.body = el("div", { class: "scroll", tabindex: 0, "aria-label": "Parameters" });
     element.replaceChildren(el("div", { class: "tool" }, this.search, this.only), this.body);
     this.offs = [this.context.bus.on("grown", () => this.#load()), this.context.bus.on("clock", () => this.#draw())];
@@ -63,6 +63,7 @@ class Parameters {
 
   #draw() {
     if (!this.list) return;
+    if (this.context.logs.length > 1) return this.#beside();
     const { time, view, logs } = this.context, at = view.cursor, words = this.filter.q.toLowerCase();
     const changed = (one) => one.changes.some(({ t }) => t > 0), other = (one) => one.default != null && one.value !== one.default;
     const hits = this.list.map((one) => ({ one, hit: words ? match(words, one.name) : { score: 0 } }))
@@ -77,11 +78,36 @@ class Parameters {
     });
     if (!rows.length) {
       this.body.replaceChildren(sentence(this.list.length ? "No parameter passes the filter." : "This log has no parameters."));
-      return;
+      return undefined;
     }
     const defaults = this.list.some((one) => one.default != null);
     this.body.replaceChildren(el("table", { class: "plain" }, el("thead", {}, el("tr", {}, ["Name", "Value", defaults ? "Default" : "", this.changing ? "Changes" : "", ...(logs.length > 1 ? ["Log"] : [])].map((text, i) => el("th", { class: i === 1 || i === 2 ? "number" : "" }, text)))), el("tbody", {}, rows)));
     if (hits.length > MOST) this.body.append(el("p", { class: "faint" }, `${hits.length - MOST} more: type a name.`));
+    return undefined;
+  }
+
+  /** Parameters of several logs side by side: those that differ come first. */
+  #beside() {
+    const { time, view, logs } = this.context, at = view.cursor, words = this.filter.q.toLowerCase(), names = new Map();
+    for (const one of this.list) {
+      if (!names.has(one.name)) names.set(one.name, {});
+      // The value at the cursor: that of the last change before it.
+      const last = at == null ? null : one.changes.findLast(({ t }) => t <= time.toLog(one.log, at));
+      names.get(one.name)[one.log] = { ...one, now: write(last ? last.value : one.value) };
+    }
+    const passes = ({ own, differs }) => ({
+      "": true, different: differs, changed: Object.values(own).some(({ changes }) => changes.some(({ t }) => t > 0)),
+      other: Object.values(own).some((one) => one.default != null && one.value !== one.default),
+    })[this.filter.only] ?? true;
+    const rows = [...names].map(([name, own]) => ({ name, own, differs: new Set(logs.map(({ id }) => own[id]?.now)).size > 1, hit: words ? match(words, name) : { score: 0 } }))
+      .filter((row) => row.hit && passes(row));
+    rows.sort((a, b) => b.differs - a.differs || b.hit.score - a.hit.score);
+    this.element.dataset.differ = rows.filter(({ differs }) => differs).length;
+    if (!rows.length) return this.body.replaceChildren(sentence(this.list.length ? "No parameter passes the filter." : "These logs have no parameters."));
+    return this.body.replaceChildren(
+      el("table", { class: "plain" }, el("thead", {}, el("tr", {}, el("th", {}, "Name"), logs.map(({ name }) => el("th", { class: "number", title: name }, name)))),
+        el("tbody", {}, rows.slice(0, MOST).map(({ name, own, differs }) => el("tr", { class: differs ? "differs" : "faint" }, el("td", { title: name }, name), logs.map(({ id }) => el("td", { class: "number" }, own[id]?.now ?? "–")))))),
+      ...(rows.length > MOST ? [el("p", { class: "faint" }, `${rows.length - MOST} more: type a name.`)] : []));
   }
 }
 

@@ -1,0 +1,66 @@
+"""Two logs beside each other: both are named, aligned by what happened in them, and told where they differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.builders.crash import SAID, crash
+
+#: Seconds by which the second flight is later in its log.
+DELAY = 6.0
+#: Whether the table of shifts has a text.
+HAS = "(text) => Boolean(document.querySelector('#panel-compare tbody')?.textContent.includes(text))"
+SIDE = "#panel-compare table[aria-label='Summaries side by side'] tr.differs"
+
+
+def test_two_flights_are_aligned_by_what_happened_and_differ_side_by_side(view: Any, tmp_path: Path) -> None:
+    one, two = tmp_path / "one.ulg", tmp_path / "two.ulg"
+    one.write_bytes(crash(BAT_V_EMPTY=3.5, MPC_XY_P=0.95))
+    two.write_bytes(crash(delay=DELAY, BAT_V_EMPTY=3.3, MPC_XY_P=0.95))
+    found = view(one, two, size=(1280, 800))
+    page = found.page
+    assert [name in page.inner_text("#facts") for name in ("one.ulg, ", "two.ulg, ")] == [True, True]
+    page.wait_for_selector("#panel-findings[data-ready]")
+    # Findings of both, each with its log.
+    said = page.locator("#panel-findings li", has_text=SAID)
+    assert [name in said.nth(n).inner_text() for n, name in enumerate(("one.ulg", "two.ulg"))] == [True, True]
+
+    page.click("#tab-compare")
+    page.wait_for_selector("#panel-compare[data-ready]")
+    shift = page.locator("#panel-compare tbody tr").nth(1).locator("td.number").last
+    assert shift.inner_text() == "0 s"
+    for align, expected in (("armed", DELAY), ("air", DELAY), (f"event:{SAID}", DELAY), ("start", 0)):
+        page.select_option("select[aria-label=Alignment]", align)
+        shown = f"−{expected:g} s" if expected else "0 s"
+        page.wait_for_function(HAS, arg=shown)
+        found.settle()
+    page.select_option("select[aria-label=Alignment]", "air")
+    page.fill("input[aria-label='Offset of two.ulg in seconds']", "1.5")
+    page.keyboard.press("Tab")
+    page.wait_for_function(HAS, arg="−4.5 s")
+    # What differs comes first.
+    page.wait_for_selector(SIDE)
+    assert "+8.0 s to +56.0 s" in page.inner_text(f"{SIDE}:has-text('armed')")
+    # The plots have the room that is left, and no more.
+    ends = page.evaluate(
+        "['#plots .frame', '#plots', '#ruler canvas'].map((one) => document.querySelector(one).clientWidth)"
+    )
+    assert len({*ends}) == 1
+    found.shot("compare-side-by-side")
+
+    # The alignment is part of the address, also before the panel is looked at.
+    page.click("#tab-parameters")
+    page.wait_for_selector("#panel-parameters[data-differ='1']")
+    row = page.locator("#panel-parameters tbody tr").first
+    assert row.locator("td").all_inner_texts() == ["BAT_V_EMPTY", "3.5", "3.3"]
+    page.wait_for_function("() => location.hash.includes('align=%22air%22')")
+    page.reload()
+    page.wait_for_selector("html[data-ready]")
+    page.click("#tab-compare")
+    page.wait_for_function(HAS, arg="−4.5 s")
+    page.select_option("#panel-compare select", "armed")
+    page.wait_for_function(HAS, arg="−6 s")
+    assert float(page.get_attribute("#timeline canvas", "data-from")) == pytest.approx(-DELAY * 1e9)
