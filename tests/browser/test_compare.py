@@ -51,6 +51,34 @@ def test_two_flights_are_aligned_by_what_happened_and_differ_side_by_side(view: 
     assert len({*ends}) == 1
     found.shot("compare-side-by-side")
 
+    # How far the curves are apart: the voltage falls DELAY later in the second, and is the same by arming.
+    page.locator("#plots .frame", has_text="Battery").first.locator("h2").click()
+    for align, apart in (("armed", False), ("start", True)):
+        page.select_option("#panel-compare select", align)
+        page.fill("input[aria-label='Offset of two.ulg in seconds']", "0")
+        found.settle()
+        if not apart:
+            page.click("#panel-compare button:has-text('Differences')")
+            page.wait_for_selector("#plots .frame:has-text('voltage: two.ulg − one.ulg') .body[data-points]")
+        found.settle()
+        box = page.locator("#timeline canvas").bounding_box()
+        whole = page.evaluate(
+            "(({ from, to }) => [+from, +to])(document.querySelector('#timeline canvas').dataset)"
+        )
+        share = (33e9 - whole[0]) / (whole[1] - whole[0])
+        page.mouse.click(box["x"] + box["width"] * share, box["y"] + 30)
+        found.settle()
+        value = (
+            page.locator("#plots .frame", has_text="voltage: two.ulg − one.ulg")
+            .locator(".value")
+            .inner_text()
+        )
+        assert (abs(float(value)) > 3) is apart
+    page.select_option("#panel-compare select", "air")
+    page.fill("input[aria-label='Offset of two.ulg in seconds']", "1.5")
+    page.keyboard.press("Tab")
+    found.shot("differences")
+
     # The alignment is part of the address, also before the panel is looked at.
     page.click("#tab-parameters")
     page.wait_for_selector("#panel-parameters[data-differ='1']")
@@ -64,3 +92,19 @@ def test_two_flights_are_aligned_by_what_happened_and_differ_side_by_side(view: 
     page.select_option("#panel-compare select", "armed")
     page.wait_for_function(HAS, arg="−6 s")
     assert float(page.get_attribute("#timeline canvas", "data-from")) == pytest.approx(-DELAY * 1e9)
+
+
+def test_a_difference_is_taken_between_messages_and_not_in_gaps(view: Any, tmp_path: Path) -> None:
+    path = tmp_path / "one.ulg"
+    path.write_bytes(crash(sound=True))
+    page = view(path).page
+    script = """async ([one, other, turns]) => {
+        const { minus } = await import("/static/panels/difference.js");
+        return minus(one, other, turns).v.map((value) => (Number.isNaN(value) ? null : value));
+    }"""
+    other = {"t": [0, 10, 20, 40], "v": [0, 10, 20, 40], "gaps": [[20, 40]], "held": False}
+    one = {"t": [-5, 0, 5, 20, 30, 40, 45], "v": [1, 1, 1, 1, 1, 1, 1]}
+    assert page.evaluate(script, [one, other, False]) == [None, 1, -4, -19, None, -39, None]
+    assert page.evaluate(script, [one, {**other, "held": True, "gaps": []}, False])[2:5] == [1, -19, -19]
+    turned = {"t": [0, 10], "v": [179, 179], "gaps": [], "held": False}
+    assert page.evaluate(script, [{"t": [5], "v": [-179]}, turned, True]) == [2]

@@ -64,6 +64,7 @@ export function panels(context) {
     { text: "XY plot", run: () => plots.add("xy", field ? { x: field } : {}) },
     { text: "Spectrogram of the chosen field", run: () => plots.add("spectrogram", field), off: !field },
     { text: "Array at the cursor", run: () => plots.add("array", field ?? {}) },
+    { text: "Difference of two logs", run: () => plots.add("difference", { series: field && { topic: field.topic, field: field.field } }), off: logs.length < 2 },
     { text: "Compare logs", run: () => plots.add("compare", {}), off: logs.length < 2 },
     null,
     { text: "Plots that fit this log", run: () => context.standard() },

@@ -99,9 +99,10 @@ export function timeline(element, context) {
   /** Say what lies under the pointer. */
   function about(px) {
     const near = axisAt(3) - axisAt(0), axis = axisAt(px), found = [time.full(axis)];
-    for (const { id } of logs) {
+    for (const { id, name, duration } of logs) {
       const overview = data.overviewNow(id), t = time.toLog(id, axis), inside = (one) => one.from - near <= t && t <= one.to + near;
       if (!overview) continue;
+      if (logs.length > 1 && t >= 0 && t <= duration) found.push(name);
       found.push(...overview.bands.filter((one) => one.from <= t && t < one.to).slice(0, 4).map(bandText));
       found.push(...overview.damage.filter(inside).slice(0, 2).map((one) => one.text));
       found.push(...overview.gaps.filter((one) => one.from <= t && t <= one.to).slice(0, 2).map((one) => `${one.topic || "all"} silent for ${length(one.to - one.from)}`));

@@ -59,7 +59,8 @@ class Compare {
     });
     this.element.replaceChildren(
       el("div", { class: "tool" }, el("span", {}, "Align the logs"), choice,
-        button("Same curves of all logs", "Add to each plot the same fields of the other logs", () => overlay(this.context), { class: "main" })),
+        button("Same curves of all logs", "Add to each plot the same fields of the other logs", () => overlay(this.context), { class: "main" }),
+        button("Differences", "Show how far the curves of the chosen plot are apart in the first two logs", () => differences(this.context))),
       table(["Log", "Start", "Length", "Shift"], rows.flat(), [2, 3]),
       el("p", { class: "faint small" }, "A log's row in the strip of time can also be dragged, with Alt held."),
       ...this.#facts());
@@ -87,6 +88,17 @@ class Compare {
 
 function table(heads, rows, numbers, label = null) {
   return el("table", { class: "plain", "aria-label": label }, el("thead", {}, el("tr", {}, heads.map((text, i) => el("th", { class: numbers.includes(i) ? "number" : "" }, text)))), el("tbody", {}, rows));
+}
+
+/** Add a plot of the difference of each curve of the chosen plot. */
+async function differences({ plots, logs, say }) {
+  const own = (plots.chosen?.panel?.series?.() ?? []).filter(({ log, sql }) => log === logs[0].id && !sql);
+  if (!own.length) return say("Choose a plot with curves of the first log.");
+  for (const { topic, field, function: applied, where, label, unit } of own) {
+    const series = Object.fromEntries(Object.entries({ topic, field, function: applied, where, label, unit }).filter(([, value]) => value));
+    await plots.add("difference", { series, log: logs[1].id, other: logs[0].id });
+  }
+  return undefined;
 }
 
 /** Add to each plot the same fields of the other logs. */

@@ -13,6 +13,7 @@ export const PANELS = {
   problems: () => import("./problems.js"),
   findings: () => import("./findings.js"),
   compare: () => import("./compare.js"),
+  difference: () => import("./difference.js"),
   map: () => import("./map.js"),
   scene: () => import("./scene.js"),
   picture: () => import("./picture.js"),
