@@ -53,10 +53,12 @@ def test_a_flight_begins_with_attitude_altitude_and_battery(log: logreel.Log) ->
 
 
 def test_series_have_the_values_of_the_log(log: logreel.Log) -> None:
-    attitude = titled(charts(log), "Attitude")
+    # Not with roll and pitch, which it would flatten.
+    assert [series.label for series in titled(charts(log), "Attitude").series] == ["roll", "pitch"]
+    attitude = titled(charts(log), "Yaw angle")
     w, x, y, z = log["vehicle_attitude"]["q"].astype(float).T
     yaw = np.degrees(np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z)))
-    curve = series_curve(log, attitude.series[2])
+    curve = series_curve(log, attitude.series[0])
     assert curve.unit == "deg"
     np.testing.assert_array_equal(curve.times, log["vehicle_attitude"].times)
     np.testing.assert_allclose(curve.values, yaw, atol=1e-9)

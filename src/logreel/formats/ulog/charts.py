@@ -50,10 +50,13 @@ def _instances(log: Log, topic: str) -> list[Channel]:
 
 def _attitude(log: Log) -> Iterator[Chart]:
     angles = [_angle(log, *axis[:2]) for axis in AXES]
-    yield Chart("Attitude", tuple(angles), group="Attitude", first=True)
+    # A yaw of a whole turn would flatten roll and pitch of a few degrees.
+    yield Chart("Attitude", tuple(angles[:2]), group="Attitude", first=True)
     for (name, _, _, _), angle in zip(AXES, angles, strict=True):
         if (setpoint := _angle_setpoint(log, name)) is not None:
             yield Chart(f"{name.title()} angle", (_named(angle, "estimated"), setpoint), group="Attitude")
+        elif name == "yaw":
+            yield Chart("Yaw angle", (angle,), group="Attitude")
     for name, at, _, old in AXES:
         rate = _first(log, ("vehicle_angular_velocity", f"xyz[{at}]"), ("vehicle_attitude", old))
         series = [Series(*rate, "degrees", "estimated", "deg/s")] if rate else []
