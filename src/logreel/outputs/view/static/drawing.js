@@ -74,7 +74,7 @@ export function plotSvg(panel, context, measure = measured) {
       if (number) out.push(tag("text", { x: isLeft ? left - 6 : left + inner - 4, y: y + 4, "text-anchor": "end", fill: faint }, escaped(number)));
     });
     const unit = panel.unitsOf(scale);
-    if (unit && !curves[0]?.stripes) out.push(tag("text", { x: isLeft ? left + 4 : left + inner - 4, y: top + 16, "text-anchor": isLeft ? "start" : "end", "font-size": 10, fill: faint, class: "unit" }, escaped(unit)));
+    if (unit && !curves[0]?.stripes) out.push(tag("text", { x: isLeft ? left + 4 : left + inner - 36, y: top + 16, "text-anchor": isLeft ? "start" : "end", "font-size": 10, fill: faint, class: "unit" }, escaped(unit)));
   }
   const widest = measure(time.text(view.window.to, view.span / 1000)) + 26;
   const step = STEPS.find((one) => (one / view.span) * inner > Math.max(70, widest)) ?? STEPS.at(-1);

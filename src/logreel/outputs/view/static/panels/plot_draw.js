@@ -183,7 +183,7 @@ export function units(u, texts) {
     for (const [key, text] of texts) {
       if (!text) continue;
       ctx.textAlign = key === "y" ? "left" : "right";
-      ctx.fillText(text, key === "y" ? box.left + 4 * ratio : box.left + box.width - 4 * ratio, box.top + 8 * ratio);
+      ctx.fillText(text, key === "y" ? box.left + 4 * ratio : box.left + box.width - 36 * ratio, box.top + 8 * ratio);
     }
   });
 }

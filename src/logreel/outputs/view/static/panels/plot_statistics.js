@@ -1,7 +1,7 @@
 // Statistics of the curves of a plot: of the window, and between the cursors. The server works them out of all values.
 
 import { el } from "../dom.js";
-import { nameOf, wish } from "../series.js";
+import { wish } from "../series.js";
 import { length } from "../time.js";
 import { named } from "./plot_values.js";
 
@@ -80,7 +80,7 @@ export class Statistics {
   #cells({ series, span, error, unit, ...values }) {
     const stamp = series && this.panel.stamp(series), tail = unit && !stamp ? ` ${unit}` : "";
     const text = (name) => (name === "count" ? String(values.count ?? "") : values[name] == null ? "–" : named(values[name], stamp) + tail);
-    return [series ? nameOf(series) : "", span, ...(error ? [error] : NAMES.map(text))];
+    return [series ? this.panel.shortName(series) : "", span, ...(error ? [error] : NAMES.map(text))];
   }
 
   /** Lines of text for a drawing. */
