@@ -28,7 +28,7 @@ def test_a_field_is_found_by_search_and_plotted(view, tmp_path: Path, name: str)
     page.wait_for_function("() => document.querySelectorAll('#found [role=option]').length > 20")
     page.keyboard.type(about.words)
     page.wait_for_selector(f"#found[data-for={about.words!r}]")
-    assert page.inner_text("#found [aria-selected=true] .label") == f"{about.topic}.{about.field}"
+    assert page.text_content("#found [aria-selected=true] .label") == f"{about.topic}.{about.field}"
     page.keyboard.press("Shift+Enter")
     page.wait_for_function(f"() => document.querySelectorAll('#plots .frame').length === {before + 1}")
     found.settle()

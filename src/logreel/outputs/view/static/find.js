@@ -1,7 +1,7 @@
 // The palette: one box that finds fields and commands (Ctrl-K).
 
 import { el, frame } from "./dom.js";
-import { marked, search } from "./fuzzy.js";
+import { nameParts, search } from "./fuzzy.js";
 import { panels, toggleTheme } from "./head.js";
 
 export function find(context) {
@@ -32,7 +32,7 @@ export function find(context) {
           const aside = [field.items == null ? "" : "array", field.unit, field.text, context.logs.length > 1 ? name : ""].filter(Boolean).join(" · ") || field.type;
           const series = { topic: channel.topic, field: field.path, ...(id === context.logs[0].id ? {} : { log: id }) };
           const run = field.items == null ? (event) => context.plots.plot(series, { fresh: event.shiftKey }) : () => context.plots.add("array", series);
-          all.push({ text: `${channel.topic}.${field.path}`, aside, run });
+          all.push({ text: `${channel.topic}.${field.path}`, topic: channel.topic, aside, run });
         }
       }
     }
@@ -43,9 +43,9 @@ export function find(context) {
     found = search(input.value, items, (item) => item.text, 60);
     at = 0;
     list.replaceChildren(...found.map(({ item, places }, i) => el("div", {
-      class: "item", role: "option", id: `found-${i}`, "aria-selected": i === 0,
+      class: "item", role: "option", id: `found-${i}`, "aria-selected": i === 0, "aria-label": `${item.text}, ${item.aside}`,
       on: { click: (event) => run(i, event), pointermove: () => choose(i) },
-    }, el("span", { class: "label" }, marked(item.text, places)), el("span", { class: "aside" }, item.aside))));
+    }, el("span", { class: "label" }, nameParts(item.text, { topic: item.topic, places })), el("span", { class: "aside" }, item.aside))));
     if (!found.length) list.append(el("div", { class: "item head" }, "Nothing is called like that."));
     list.dataset.for = input.value;
     choose(0);

@@ -64,6 +64,27 @@ export function marked(text, places) {
   return parts;
 }
 
+/** Letters of a topic that are shown with its field: its number, or what it differs by from the topic beside it. */
+const KEPT = 7;
+
+/** Where the last part of a name begins, which is shown whole: its field with the end of its topic, or the last word of a topic. */
+export function lastPart(text, topic = "") {
+  if (topic && text.length > topic.length) return topic.length > 2 * KEPT ? topic.length - KEPT : 0;
+  const place = Math.max(text.lastIndexOf("/"), text.lastIndexOf("."), text.lastIndexOf("_")) + 1;
+  return place > 0 && place < text.length ? place : 0;
+}
+
+/** Return the elements of a name in two parts, of which the first is cut where there is no room, with its matches marked. */
+export function nameParts(text, { topic = "", places = [] } = {}) {
+  const at = lastPart(text, topic), parts = at ? [[0, at, "first"], [at, text.length, "last"]] : [[0, text.length, "last"]];
+  return parts.map(([from, to, name]) => {
+    const part = document.createElement("span");
+    part.className = name;
+    part.append(marked(text.slice(from, to), places.filter((place) => place >= from && place < to).map((place) => place - from)));
+    return part;
+  });
+}
+
 /** Return the best matches of a search: [{item, score, places}], best first. */
 export function search(wanted, items, textOf, most = 200) {
   const words = wanted.toLowerCase().trim(), found = [];

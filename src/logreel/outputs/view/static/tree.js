@@ -1,7 +1,7 @@
 // The tree of channels and fields, with search, pinned fields and the rate of each channel over time.
 
 import { button, css, el, fit, frame } from "./dom.js";
-import { marked, search } from "./fuzzy.js";
+import { nameParts, search } from "./fuzzy.js";
 import { FIELD } from "./plots.js";
 
 const SPARK = [54, 14];
@@ -18,9 +18,9 @@ export function tree(element, context, turn) {
   const input = el("input", { type: "search", placeholder: "Find a field … ( / )", "aria-label": "Find a field", autocomplete: "off", spellcheck: "false" });
   const rows = el("div", { class: "rows", role: "tree", "aria-label": "Channels and fields" });
   element.append(el("div", { class: "find" }, input), rows);
-  const open = new Set(), pinned = new Set(state.get("pinned", []));
+  const open = new Set(), folded = new Set(), pinned = new Set(state.get("pinned", []));
   let all = [], shown = [], chosen = null, nothing = "Reading the channels …";
-  const key = ({ log, topic, field }) => `${log}\n${topic}${field ? `\n${field.path}` : ""}`;
+  const key = ({ log, topic, field, folder }) => folder ? `${log}\n\n${folder}` : `${log}\n${topic}${field ? `\n${field.path}` : ""}`;
   const pinName = ({ topic, field }) => `${topic}.${field.path}`;
 
   async function load() {
@@ -52,16 +52,27 @@ export function tree(element, context, turn) {
     const pins = all.flatMap((item) => fields(item, 1)).filter((item) => pinned.has(pinName(item)));
     if (pins.length) list.push({ head: "Pinned" }, ...pins.map((item) => ({ ...item, text: pinName(item), flat: true, pin: true })), { head: "Channels" });
     let log = null;
-    for (const item of all.filter(({ channel }) => channel.count)) {
+    const full = all.filter(({ channel }) => channel.count), folders = foldersOf(full);
+    for (const item of full) {
       if (logs.length > 1 && item.log !== log) list.push({ head: item.name });
       log = item.log;
-      list.push({ ...item, level: 1, text: item.topic });
-      if (open.has(key(item))) list.push(...fields(item, 2).map((one) => ({ ...one, text: one.field.path })));
+      const members = folders.get(folderOf(item));
+      if (!members) { list.push(...opened(item, fields)); continue; }
+      if (members[0] !== item) continue;
+      const folder = { log: item.log, folder: namespace(item.topic), members: members.length, level: 1, text: namespace(item.topic) };
+      list.push(folder);
+      if (!folded.has(key(folder))) for (const one of members) list.push(...opened(one, fields, folder.folder));
     }
     const none = all.filter(({ channel }) => !channel.count);
     if (none.length) list.push({ head: `Without messages (${none.length})` });
     for (const item of none) list.push({ ...item, level: 1, text: item.topic }, ...(open.has(key(item)) ? fields(item, 2).map((one) => ({ ...one, text: one.field.path })) : []));
     return list;
+  }
+
+  /** A channel, and its fields where it is open; without the namespace under which it stands. */
+  function opened(item, fields, inside = "") {
+    const level = inside ? 2 : 1, own = { ...item, level, inside, text: item.topic.slice(inside.length) };
+    return open.has(key(item)) ? [own, ...fields(item, level + 1).map((one) => ({ ...one, inside, text: one.field.path }))] : [own];
   }
 
   function drawNow() {
@@ -79,12 +90,13 @@ export function tree(element, context, turn) {
 
   function row(item) {
     if (item.head) return el("div", { class: "item head", role: "presentation" }, item.head);
+    if (item.folder) return folderRow(item);
     const { channel, field } = item, isOpen = open.has(key(item));
     const what = field
       ? [`${item.topic}.${field.path}`, field.type + (field.items != null ? `[${field.items || ""}]` : "") + (field.unit ? `, ${field.unit}` : ""), field.text].filter(Boolean).join("\n")
       : [item.topic, `${channel.type} (${channel.encoding})`, `${channel.count.toLocaleString("en")} messages${channel.rate ? `, ${rate(channel.rate)}` : ""}`, channel.error].filter(Boolean).join("\n");
     const element = el("div", {
-      class: `item${field && !item.flat ? " field" : ""}`, role: "treeitem", "aria-level": item.level ?? 1, tabindex: -1, title: what,
+      class: `item${field && !item.flat ? " field" : ""}${item.inside ? " inside" : ""}`, role: "treeitem", "aria-level": item.level ?? 1, tabindex: -1, title: what, "aria-label": item.text,
       "aria-expanded": field || item.flat ? null : String(isOpen), "aria-selected": String(key(item) === chosen),
       draggable: field && field.number !== false ? "true" : null,
       on: {
@@ -94,7 +106,7 @@ export function tree(element, context, turn) {
       },
     });
     if (!field) element.append(el("span", { class: "twist", "aria-hidden": "true" }, isOpen ? "▾" : "▸"));
-    element.append(el("span", { class: !channel.count || (field && field.number === false) ? "label faint" : "label" }, item.places ? marked(item.text, item.places) : item.text));
+    element.append(el("span", { class: !channel.count || (field && field.number === false) ? "label faint" : "label" }, nameParts(item.text, { topic: field && item.flat ? item.topic : "", places: item.places ?? [] })));
     if (field) {
       element.append(el("span", { class: "aside" }, field.unit || (field.enum ? "state" : field.items != null ? "array" : field.number === false ? field.type : "")));
       const on = pinned.has(pinName(item));
@@ -107,12 +119,21 @@ export function tree(element, context, turn) {
     return element;
   }
 
+  /** A namespace whose channels are folded away or shown. */
+  function folderRow(item) {
+    const isOpen = !folded.has(key(item));
+    return el("div", {
+      class: "item folder", role: "treeitem", "aria-level": 1, tabindex: -1, title: item.folder, "aria-expanded": String(isOpen), "aria-selected": String(key(item) === chosen),
+      on: { click: () => choose(item, true) },
+    }, el("span", { class: "twist", "aria-hidden": "true" }, isOpen ? "▾" : "▸"), el("span", { class: "label" }, nameParts(item.folder.slice(0, -1))), el("span", { class: "aside" }, `${item.members}`));
+  }
+
   /** The density of a channel over the log, as a small area. */
   function spread({ log, topic }) {
     const density = data.overviewNow(log)?.channels.find((one) => one.topic === topic)?.density;
     if (!density?.length) return null;
     const canvas = el("canvas", { "aria-hidden": "true" }), [width, height] = SPARK, pen = fit(canvas, width, height);
-    pen.fillStyle = css("--series-5");
+    pen.fillStyle = css("--series-1");
     const step = density.length / width;
     for (let x = 0; x < width; x++) {
       let most = 0;
@@ -142,8 +163,9 @@ export function tree(element, context, turn) {
 
   function choose(item, toggle = false) {
     chosen = key(item);
-    bus.send("select", { log: item.log, topic: item.topic, field: item.field?.path ?? null });
-    if (toggle && !open.delete(chosen)) open.add(chosen);
+    if (!item.folder) bus.send("select", { log: item.log, topic: item.topic, field: item.field?.path ?? null });
+    const set = item.folder ? folded : open;
+    if (toggle && !set.delete(chosen)) set.add(chosen);
     for (const one of rows.querySelectorAll('[aria-selected="true"]')) one.setAttribute("aria-selected", "false");
     const at = shown.findIndex((one) => !one.head && key(one) === chosen);
     if (toggle) draw();
@@ -166,8 +188,8 @@ export function tree(element, context, turn) {
     };
     const does = {
       ArrowDown: () => go(at + 1), ArrowUp: () => go(at - 1), Home: () => go(0), End: () => go(shown.length - 1),
-      ArrowRight: () => (!item.field && !open.has(key(item)) && !item.flat ? choose(item, true) : go(at + 1)),
-      ArrowLeft: () => (item.field && !item.flat ? go(shown.findIndex((one) => !one.head && !one.field && key(one) === `${item.log}\n${item.topic}`)) : open.has(key(item)) && choose(item, true)),
+      ArrowRight: () => (item.folder ? (folded.has(key(item)) ? choose(item, true) : go(at + 1)) : !item.field && !open.has(key(item)) && !item.flat ? choose(item, true) : go(at + 1)),
+      ArrowLeft: () => (item.folder ? !folded.has(key(item)) && choose(item, true) : item.field && !item.flat ? go(shown.findIndex((one) => !one.head && !one.field && key(one) === `${item.log}\n${item.topic}`)) : open.has(key(item)) && choose(item, true)),
       Enter: () => (item.field ? plot(item, event.shiftKey) : choose(item, !item.flat)),
       "*": () => item.field && pin(item),
     }[event.key];
@@ -186,6 +208,7 @@ export function tree(element, context, turn) {
   bus.on("reveal", ({ log, topic }) => {
     input.value = "";
     open.add(`${log}\n${topic}`);
+    folded.delete(`${log}\n\n${namespace(topic)}`);
     chosen = `${log}\n${topic}`;
     bus.send("select", { log, topic, field: null });
     draw();
@@ -195,6 +218,27 @@ export function tree(element, context, turn) {
   bus.on("grown", () => load());
   drawNow();
   return turn.then(load);
+}
+
+/** Channels of one log from which on those of one namespace stand together, and of a namespace that is worth a row. */
+const MANY = 12, TOGETHER = 2;
+
+/** The namespace of a topic with its last slash, or the empty text: "/camera/front/". */
+function namespace(topic) {
+  return topic.slice(0, topic.lastIndexOf("/") + 1);
+}
+
+function folderOf({ log, topic }) {
+  return `${log}\n${namespace(topic)}`;
+}
+
+/** Return the channels of each namespace that has several, where there are many channels. */
+function foldersOf(items) {
+  const found = new Map();
+  if (items.length < MANY) return found;
+  for (const item of items) if (namespace(item.topic).length > 1) found.set(folderOf(item), [...(found.get(folderOf(item)) ?? []), item]);
+  for (const [name, members] of found) if (members.length < TOGETHER) found.delete(name);
+  return found;
 }
 
 /** Whether the rate of a channel fits the length of its log: stamps of other clocks give absurd ones. */

@@ -34,7 +34,7 @@ class MapPanel {
   async mount(element) {
     const { bus, api, session } = this.context;
     this.element = element;
-    this.base = el("canvas", {});
+    this.base = el("canvas", { "aria-hidden": "true" });
     this.over = el("canvas", { class: "over", tabindex: 0, role: "application", "aria-label": "Map. Arrow keys move, plus and minus zoom, 0 shows all." });
     this.where = el("div", { class: "where" });
     this.place = el("div", { class: "space" }, this.base, this.over, this.where);

@@ -298,13 +298,13 @@ class Plot {
         };
       })],
       hooks: {
-        // Places are known when it is laid out, which is after this function.
         ready: [() => this.#lines()],
         setScale: [() => this.#tell()],
         drawClear: [(u) => { if (this.bands && !state) bands(u, this.context, this.logs()); gaps(u, this.curves.list); }],
         draw: [(u) => { if (state) stripes(u, this.#lanes()); else units(u, scales.map((key) => [key, this.unitsOf(key)])); marks(u, this.context, this.logs()); }],
       },
     }, this.#table(), this.element);
+    for (const [name, text] of [["role", "img"], ["aria-label", `Curves: ${this.curves.list.map(({ series }) => nameOf(series)).join(", ") || "none"}`]]) this.plot.ctx.canvas.setAttribute(name, text);
     this.lines = Object.fromEntries(["hover", "first", "second"].map((name) => [name, el("div", { class: `line ${name}`, hidden: true })]));
     this.plot.over.append(...Object.values(this.lines));
     pointer(this.plot, this.context, this);

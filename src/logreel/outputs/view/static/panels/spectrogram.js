@@ -40,6 +40,7 @@ class Spectrogram {
     }, { passive: false });
     this.sheet.addEventListener("dblclick", () => view.all());
     this.context.title(this.title);
+    this.sheet.setAttribute("aria-label", this.title);
     if (!this.wanted) this.#say("Drag a field here to see its frequencies.");
   }
 

@@ -35,6 +35,7 @@ class Xy {
     this.offs = [bus.on("theme", () => this.draw()), bus.on("grown", () => this.later()), bus.on("hover", (axis) => { this.hover = axis; this.draw(); })];
     this.canvas.addEventListener("click", (event) => this.#choose(event));
     this.context.title(this.title);
+    this.canvas.setAttribute("aria-label", this.title);
     if (!this.x || !this.y) this.#say(this.x ? "Drag the field for the vertical axis here." : "Drag the field for the horizontal axis here, then the one for the vertical axis.");
   }
 
