@@ -20,6 +20,7 @@ STEPS = {
     "cmd_vel.flag": True,
     "cmd_vel.still": False,
     "velocity_setpoint.turning": True,
+    "manual_control_setpoint.turning": False,
     # Steps would hide the gaps of values that come in bursts.
     "bursts.repeated": False,
 }
@@ -27,12 +28,12 @@ STEPS = {
 
 def test_steps_are_what_changes_rarely() -> None:
     fields = "uint64_t timestamp;float turning;float repeated;uint8_t mode;bool flag;float still;"
-    names = ("cmd_vel", "velocity_setpoint", "bursts")
+    names = ("cmd_vel", "velocity_setpoint", "manual_control_setpoint", "bursts")
     with logreel.create(buffer := io.BytesIO(), format="ulog") as writer:
         channels = [writer.add_channel(n, logreel.Schema(n, "ulog", f"{n}:{fields}")) for n in names]
         for n in range(2000):
             burst = n * 10**7 + (n // 40) * 10**9
-            for channel, time in zip(channels, (n * 10**7, n * 10**7, burst), strict=True):
+            for channel, time in zip(channels, (*[n * 10**7] * 3, burst), strict=True):
                 values = {
                     "turning": np.sin(n),
                     "repeated": n // 50,

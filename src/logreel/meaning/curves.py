@@ -34,6 +34,8 @@ MAX_CURVES = 64
 STAMPS = ("timestamp", "header.stamp")
 #: Words of topics and fields that are commanded: their values hold until the next message even if all of them differ.
 _SETPOINT = re.compile(r"(?<![a-z])(setpoints?|sp|targets?|desired|goals?|reference)(?![a-z])", re.I)
+#: Topics with such a word whose values are measured all the same: the sticks of a pilot.
+_STICKS = re.compile(r"manual_control", re.I)
 #: Messages that are looked at to see how often a value changes: this many pieces of as many messages each.
 _PIECES, _IN_PIECE = 4, 128
 #: Values that change in a smaller share of the messages than this hold until the next one.
@@ -106,7 +108,7 @@ def is_stepped(ch: Channel, field: str, function: str = "") -> bool:
     """
     if function and not function_named(function).keeps_steps:
         return False
-    if _SETPOINT.search(f"{ch.topic} {field}"):
+    if _SETPOINT.search(f"{ch.topic} {field}") and not _STICKS.search(ch.topic):
         return True
     # Not imported before: most fields are no states.
     from logreel.registry.registry import states_of
