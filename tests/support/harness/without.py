@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import io
 import json
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -39,7 +42,7 @@ def block(*libraries: str) -> None:
 def outcomes(
     commands: Mapping[str, Sequence[str]], libraries: Sequence[str], folder: Path
 ) -> dict[str, tuple[int, str, str]]:
-    """Return exit code, stdout and stderr of commands by name; all run in one process, in *folder*.
+    """Return exit code, stdout and stderr of commands by name; all run in *folder*, and in one process for all calls.
 
     Without *libraries* to block it is this process, which has imported most of what they need.
     """
@@ -47,16 +50,34 @@ def outcomes(
         with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
             patch.setenv("LOGREEL_CACHE", "off")
             return {name: _run(arguments) for name, arguments in commands.items()}
-    done = subprocess.run(
+    process = _process(os.getpid(), tuple(libraries))
+    process.stdin.write(json.dumps([os.fspath(folder), commands]) + "\n")
+    process.stdin.flush()
+    if not select.select([process.stdout], [], [], 600)[0]:
+        process.kill()
+    answer = process.stdout.readline()
+    assert answer, f"the process without {libraries} has ended: {process.wait()}"
+    return {name: tuple(value) for name, value in json.loads(answer).items()}
+
+
+@functools.cache
+def _process(pid: int, libraries: tuple[str, ...]) -> subprocess.Popen[str]:
+    """Return a process without *libraries* that answers lines, until process *pid* ends."""
+    paths = os.pathsep.join([environment()["PYTHONPATH"], str(TESTS)])
+    process = subprocess.Popen(
         [sys.executable, "-m", __name__, *libraries],
-        input=json.dumps(commands).encode(),
-        capture_output=True,
-        cwd=folder,
-        env={**environment(), "PYTHONPATH": os.pathsep.join([environment()["PYTHONPATH"], str(TESTS)])},
-        timeout=600,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**environment(), "PYTHONPATH": paths},
     )
-    assert done.returncode == 0, done.stderr.decode()
-    return {name: tuple(value) for name, value in json.loads(done.stdout).items()}
+
+    def end() -> None:
+        if os.getpid() == pid:
+            process.communicate()
+
+    atexit.register(end)
+    return process
 
 
 def _run(arguments: Sequence[str]) -> tuple[int, str, str]:
@@ -71,5 +92,13 @@ def _run(arguments: Sequence[str]) -> tuple[int, str, str]:
 
 if __name__ == "__main__":
     block(*sys.argv[1:])
-    results = {name: _run(arguments) for name, arguments in json.load(sys.stdin).items()}
-    json.dump(results, sys.stdout)
+    # Commands read nothing, and what they write past sys.stdout is no answer.
+    calls, answers = os.fdopen(os.dup(0), encoding="utf-8"), os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    for line in calls:
+        place, todo = json.loads(line)
+        os.chdir(place)
+        json.dump({name: _run(arguments) for name, arguments in todo.items()}, answers)
+        answers.write("\n")
+        answers.flush()
