@@ -31,8 +31,8 @@ OTHERS = {
     "bench": ["tests/test_bench.py"],
     "tools": ["tests/test_check_room.py"],
 }
-#: Of pytest. The plug-in of zarr takes a fifth of the start of each process, and no test needs it.
-OPTIONS = ["-q", "-n", "auto", "--dist", "worksteal", "-p", "check_room", "-p", "no:zarr"]
+#: Of pytest.
+OPTIONS = ["-q", "-n", "auto", "--dist", "worksteal", "-p", "check_room"]
 ALWAYS = TESTS / "test_architecture.py"
 #: Seconds from the start to the last test; those that tests have at least, however long they took to be found on a busy
 #: machine; what a test takes of which nothing is known; share of the time that is planned for.
