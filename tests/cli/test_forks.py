@@ -167,3 +167,28 @@ def test_commands_run_beside_each_other() -> None:
         for name in ("a", "b")
     ]
     assert [client.wait(60) for client in clients] == [0, 0]
+
+
+def test_the_server_outlives_clients_that_are_killed_and_ends_with_its_process() -> None:
+    code = """
+import os, signal, subprocess, sys, time
+from support.harness.forked import SRC, forked
+os.environ["PYTHONPATH"] = str(SRC)
+command = forked("info", "x.mcap")
+for n in range(12):
+    client = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    time.sleep(n * 0.01)
+    client.kill()
+assert subprocess.run(command, stdout=subprocess.DEVNULL).returncode == 0
+print(os.path.dirname(forked()[4]), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    env = environment() | {
+        "PYTHONPATH": f"{environment()['PYTHONPATH']}{os.pathsep}{Path(__file__).parents[1]}"
+    }
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=env, timeout=100)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    end = time.monotonic() + 60
+    while Path(done.stdout.decode().strip()).exists():
+        assert time.monotonic() < end
+        time.sleep(0.01)

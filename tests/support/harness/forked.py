@@ -81,7 +81,6 @@ def _server(pid: int) -> str:
         if os.getpid() == pid:
             server.stdin.close()  # type: ignore[union-attr]
             server.wait()
-            shutil.rmtree(folder)
 
     atexit.register(end)
     return address
@@ -158,7 +157,9 @@ class Server:
                     for pid, connection in self._ends.values():
                         if connection.fileno() == handle:
                             os.kill(pid, signal.SIGKILL)
-                    self._poll.unregister(handle)
+                    # Unless the command has just ended by itself.
+                    with contextlib.suppress(KeyError):
+                        self._poll.unregister(handle)
 
     def _accept(self) -> Request | None:
         connection, _ = self._listener.accept()
@@ -281,12 +282,13 @@ def _run() -> int:
 
 
 def serve(address: str) -> None:
-    """Serve until the parent ends."""
+    """Serve until the parent ends, however it does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     server = Server(address)
     os.write(1, b"ready\n")
     if server.serve() is not None:
         os._exit(_run())
+    shutil.rmtree(os.path.dirname(address))
 
 
 if __name__ == "__main__":
