@@ -194,6 +194,8 @@ ARGUMENTS = {
     "edit": ["log.ulg", "-o", "out.ulg", "--rename", "rate=speed"],
     "add": ["metadata", "log.ulg", "operator=Kim"],
     "index": ["log.ulg"],
+    "plot": ["log.ulg", "pair"],
+    "report": ["log.ulg", "-o", "out.html"],
     "geotag": ["camera.ulg", "--pictures", "pictures", "-o", "tagged"],
     "formats": [],
     "definitions": ["find", "std_msgs/Header"],
@@ -284,7 +286,8 @@ def test_the_command_line_page_has_every_key(
 
 def test_every_verb_with_json_is_tried() -> None:
     found = {verb for verb in verbs() if any(p.name == "as_json" for p in command_of(verb).params)}
-    assert found == set(ARGUMENTS)
+    # That of the viewer goes on until it is stopped; it has a test of its own.
+    assert found == set(ARGUMENTS) | {"view"}
 
 
 ROOT = DOCS.parent

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import json
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,7 +20,7 @@ from logreel.cli import main
 from logreel.cli.answer_schemas import SCHEMAS, schema_of
 from logreel.cli.answers import BRIEF, ShapedAnswers
 from support.builders.sample_logs import damaged, hostile, short_flight, tiny
-from support.harness.cli_runner import Run, Spawn
+from support.harness.cli_runner import Run, Spawn, environment
 from support.harness.json_schema import faults
 from support.samples.bddf.builder import walk as bddf_walk
 from support.samples.carla.builder import eventful
@@ -30,7 +32,7 @@ from test_reference import ARGUMENTS, command_of, verbs, write_files
 #: Verbs with --json that write: what they print is an account of it.
 WRITES = {
     "convert", "record", "slice", "merge", "split", "sort", "recover", "migrate", "edit", "add", "index", "geotag",
-    "fleet ingest", "fleet remove", "dataset",
+    "fleet ingest", "fleet remove", "dataset", "plot", "report", "view",
 }  # fmt: skip
 #: Verbs whose --fields are those of messages.
 OWN_FIELDS = {"stats", "diff"}
@@ -369,6 +371,42 @@ def test_schemas_are_those_of_all_verbs_with_json(run: Run) -> None:
     wrong = run("schema", "--of", "inof")
     assert wrong.code == 2
     assert "nearest: info" in wrong.err
+
+
+def test_a_command_of_another_package_has_the_schema_of_all_answers(
+    folder: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(SCHEMAS, "carla actors")
+    schema = run("schema", "--of", "carla actors").json
+    assert schema["title"] == "logreel carla actors --json"
+    assert not [*faults(run("carla", "actors", "log.rec", "--json").json, schema)]
+    assert run("schema", "--of", "carla nonsense").code == 2
+
+
+def test_errors_name_the_option_that_was_given(folder: Path, run: Run) -> None:
+    for option, words in (("--json", "--json"), ("--brief", "--brief"), ("--fields=problems", "--fields")):
+        assert (
+            f"{words} is a form of its own"
+            in run("sql", "FROM pair", "log.ulg", option, "--format", "csv").err
+        )
+        assert f"--format and {words} are two" in run("params", "log.ulg", option, "--format", "csv").err
+
+
+def test_pages_and_answers_do_not_both_go_to_stdout(folder: Path, run: Run) -> None:
+    for verb in (["report", "log.ulg"], ["plot", "log.ulg", "pair"]):
+        assert "--json and -o - would both" in run(*verb, "-o", "-", "--json").err
+
+
+def test_the_viewer_prints_its_address_as_json(folder: Path) -> None:
+    command = [sys.executable, "-m", "logreel", "view", "log.ulg", "--json"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment()
+    ) as child:
+        assert child.stdout is not None
+        answer = json.loads(child.stdout.readline())
+        child.terminate()
+    assert not [*faults(answer, schema_of("view"))]
+    assert answer["address"] == f"{answer['url']}#token={answer['token']}"
 
 
 def test_usual_answers_load_none_of_what_shapes_them(tmp_path: Path, spawn: Spawn) -> None:

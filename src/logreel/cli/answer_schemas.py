@@ -422,6 +422,27 @@ def _dump() -> Schema:
     return _answer(instance=WHOLE, direction=direction, messages=WHOLE, bytes=WHOLE)
 
 
+def _plotted() -> Schema:
+    ends = dict.fromkeys(("start_ns", "end_ns"), maybe(WHOLE)) | dict.fromkeys(("min", "max"), maybe(NUMBER))
+    curve = closed({"topic": TEXT, "field": TEXT, "unit": TEXT, "count": WHOLE, **ends})
+    answer = _answer(output=TEXT, panels=listed(closed({"title": TEXT, "curves": listed(curve)})))
+    answer["required"].remove("output")
+    return answer
+
+
+def _reported() -> Schema:
+    finding = closed(
+        {"severity": {"enum": ["bad", "warn", "note", "good"]}, "text": TEXT, "time_ns": maybe(WHOLE)}
+    )
+    return _answer(output=TEXT, size=WHOLE, charts=listed(TEXT), findings=listed(finding))
+
+
+def of_other_packages(verb: str) -> Schema:
+    """Return the schema of a command that another package adds: what all answers have."""
+    schema = _answer(**_SHORTENED) | {"additionalProperties": True, "required": ["path"]}
+    return {"$schema": DIALECT, "title": f"logreel {verb} --json", **schema, "description": ABOUT}
+
+
 #: How the schema of the object of --json is made, by verb.
 SCHEMAS: dict[str, Callable[[], Schema]] = {
     "info": _info,
@@ -456,6 +477,9 @@ SCHEMAS: dict[str, Callable[[], Schema]] = {
     "migrate": lambda: _answer(**_rewritten("ops.migrate.migrate:Migrated")),
     "add": lambda: of("ops.add:AddedContent"),
     "index": lambda: closed({"path": {"type": ["string", "array"], "items": TEXT}, "index": TEXT}),
+    "plot": _plotted,
+    "report": _reported,
+    "view": lambda: closed({"url": TEXT, "address": TEXT, "token": TEXT}),
     "formats": _formats,
     "definitions": _definitions,
     "fleet ingest": lambda: of("fleet.ingesting:Ingested"),

@@ -35,14 +35,24 @@ def _print_answer_schema(context: click.Context, option: click.Parameter, name: 
     """Print the JSON Schema of the answers of a verb, in place of running the command."""
     if name is None or context.resilient_parsing:
         return
-    from logreel.cli.answer_schemas import SCHEMAS, schema_of
+    from logreel.cli.answer_schemas import SCHEMAS, of_other_packages, schema_of
     from logreel.errors import NotFoundError
 
     described = schema_of(name)
+    if described is None and _has_json(context, name):
+        described = of_other_packages(name)
     if described is None:
         raise NotFoundError("verb with --json", name, SCHEMAS)
     click.echo(json.dumps(described, indent=2))
     context.exit()
+
+
+def _has_json(context: click.Context, name: str) -> bool:
+    """Return whether there is such a command, and it has --json."""
+    command: click.Command | None = context.find_root().command
+    for word in name.split():
+        command = command.get_command(context, word) if isinstance(command, click.Group) else None
+    return command is not None and any("--json" in param.opts for param in command.params)
 
 
 @verb(
@@ -176,7 +186,7 @@ def params(
     from logreel.ops.inspect.params import params as look
 
     if form != "text" and as_json:
-        raise UsageError("--format and --json are two notations: give one of them")
+        raise UsageError(f"--format and {draw.notation()} are two notations: give one of them")
     if form == "text" and notation != PLAIN:
         raise UsageError(
             "--final, --only-initial, --timestamps, --separator and --safe-csv need a --format such as csv"
@@ -299,7 +309,7 @@ def _write_single(log: Log, chosen: list[Attachment], as_json: bool) -> int:
     from logreel.errors import UsageError
 
     if as_json:
-        raise UsageError("--json and -o - would both write to stdout: leave out one of them")
+        raise UsageError(f"{draw.notation()} and -o - would both write to stdout: leave out one of them")
     if len(chosen) != 1:
         raise UsageError(
             f"{len(chosen)} attachments do not fit on stdout: choose one with --name", path=log.name

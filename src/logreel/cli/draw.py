@@ -81,6 +81,14 @@ def shape() -> AnswerShape | None:
     return None if context is None else context.meta.get(SHAPE)
 
 
+def notation() -> str:
+    """Return the option for which the running command answers with an object: --json, --brief or --fields."""
+    shaped = shape()
+    if shaped is None or "--json" in (click.get_current_context().find_root().obj or ()):
+        return "--json"
+    return "--brief" if shaped.brief else "--fields"
+
+
 def _escaped(match: re.Match[str]) -> str:
     code = ord(match[0])
     return {9: "\\t", 10: "\\n", 13: "\\r"}.get(code) or (

@@ -307,12 +307,12 @@ def destination(out: Out, suffix: str, as_json: bool, text: bool = False) -> Out
     """
     if out != STDOUT:
         return out
-    from logreel.cli.draw import SafeLines
+    from logreel.cli.draw import SafeLines, notation
     from logreel.errors import UsageError
     from logreel.io.output_stream import OutputStream
 
     if as_json:
-        raise UsageError("--json and -o - would both write to stdout: leave out one of them")
+        raise UsageError(f"{notation()} and -o - would both write to stdout: leave out one of them")
     terminal = sys.stdout.isatty()
     if terminal and not text:
         raise UsageError(f"{suffix} is no text for a terminal: redirect the output, or give a file with -o")

@@ -42,7 +42,7 @@ class QueryResult:
         from logreel.outputs.tables import BINARY, form_of
 
         if as_json and (form or out):
-            raise UsageError("--json is a form of its own: leave out --format and -o")
+            raise UsageError(f"{draw.notation()} is a form of its own: leave out --format and -o")
         if out is None or out == inputs.STDOUT:
             if form in BINARY and sys.stdout.isatty():
                 raise UsageError(f"{form} is no text for a terminal: give a file with -o")
@@ -320,7 +320,7 @@ def _tree_form(form: str | None, as_json: bool) -> str:
 
     suffix = os.path.splitext(options.parameter("out") or "")[1].lower().lstrip(".")
     if form and as_json and form != "json":
-        raise UsageError(f"--json and --format {form}: leave out one of them")
+        raise UsageError(f"{draw.notation()} and --format {form}: leave out one of them")
     if as_json:
         return "json"
     return form or {"gv": "dot", "xml": "urdf"}.get(suffix, suffix if suffix in TREE_FORMS else "text")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from logreel.io.output_stream import Destination
     from logreel.log.log import Log
     from logreel.ops.selection import Selection
+    from logreel.outputs.page.plot import Panel
 
 
 #: A short flight, which tools/demo_log.py makes.
@@ -56,6 +57,7 @@ _force = click.option("--force", is_flag=True, help="Replace an existing OUT.")
 @inputs.logs_and_words(
     "FILE… TOPIC.FIELD…", options.FILE_OR_FIELD, "segment", "ros_axes", "decrypt", "definitions"
 )
+@options.as_json
 def plot(
     logs: inputs.Logs,
     words: tuple[str, ...],
@@ -64,11 +66,13 @@ def plot(
     width: int | None,
     height: int | None,
     output: options.LogToWrite,
+    as_json: bool,
 ) -> int:
     """Draw fields over time: in the terminal, or as a picture or page with -o.
 
     Each TOPIC.FIELD is a panel; TOPIC:FIELD,FIELD puts several curves into one, and a TOPIC all its numbers. Arguments
-    that exist as files or folders, or end like the name of a log, are logs; each has panels of its own.
+    that exist as files or folders, or end like the name of a log, are logs; each has panels of its own. --json says
+    what is drawn: curves with their units, times, least and greatest values.
     """
     from logreel.errors import UsageError
     from logreel.outputs.page.plot import plot as make
@@ -82,6 +86,9 @@ def plot(
 
     def show(log: Log) -> int:
         drawn = make(log, *words, start=selection.start, end=selection.end, utc=utc)
+        if as_json:
+            draw.echo_answer(log, logs.several, panels=list(map(_panel_data, drawn.panels)))
+            return draw.finish(log)
         columns, _ = shutil.get_terminal_size((100, 0))
         # Names from the log are escaped in the text; other control characters are colours.
         text = drawn.text(width or columns, height or 0, color=draw.has_colors())
@@ -91,13 +98,29 @@ def plot(
     def write(log: Log, path: Destination, name: str) -> int:
         drawn = make(log, *words, start=selection.start, end=selection.end, utc=utc)
         drawn.save(path, format=suffix or None, **output.options)
-        if out != inputs.STDOUT:
+        if as_json:
+            draw.echo_answer(log, logs.several, output=name, panels=list(map(_panel_data, drawn.panels)))
+        elif out != inputs.STDOUT:
             draw.say(f"wrote {name}")
         return draw.finish(log)
 
     if out is None:
-        return inputs.each_log(logs, show, True)
-    return inputs.write_each(logs, out, write, suffix, False)
+        return inputs.each_log(logs, show, not as_json)
+    return inputs.write_each(logs, out, write, suffix, as_json)
+
+
+def _panel_data(panel: Panel) -> dict[str, Any]:
+    """Return what a panel shows as data for JSON."""
+    import numpy as np
+
+    curves = []
+    for curve in panel.curves:
+        values = curve.values[np.isfinite(curve.values)]
+        least, greatest = (float(values.min()), float(values.max())) if len(values) else (None, None)
+        first, last = (int(curve.times[0]), int(curve.times[-1])) if len(curve.times) else (None, None)
+        about = {"topic": curve.topic, "field": curve.field, "unit": curve.unit, "count": curve.count}
+        curves.append({**about, "start_ns": first, "end_ns": last, "min": least, "max": greatest})
+    return {"title": panel.title, "curves": curves}
 
 
 @verb(
@@ -119,10 +142,11 @@ def plot(
 @options.utc
 @_force
 @inputs.logs("segment", "ros_axes", "decrypt", "definitions")
-def report(logs: inputs.Logs, out: str, selection: Selection, utc: bool, force: bool) -> int:
+@options.as_json
+def report(logs: inputs.Logs, out: str, selection: Selection, utc: bool, force: bool, as_json: bool) -> int:
     """Write a page about each log: findings, track, charts, text, parameters and topics; it works offline.
 
-    What the charts show depends on the format and on what the topics mean.
+    What the charts show depends on the format and on what the topics mean. --json prints the findings, too.
     """
     from logreel.outputs.page.report import report as make
 
@@ -130,12 +154,16 @@ def report(logs: inputs.Logs, out: str, selection: Selection, utc: bool, force: 
         with draw.progress("report") as tick:
             page = make(log, start=selection.start, end=selection.end, utc=utc, progress=tick)
         page.save(path, force=force)
-        if out != inputs.STDOUT:
+        if as_json:
+            told = [{"severity": f.severity, "text": f.text, "time_ns": f.time} for f in page.findings]
+            about = {"output": name, "size": len(page.html.encode()), "charts": list(page.charts)}
+            draw.echo_answer(log, logs.several, **about, findings=told)
+        elif out != inputs.STDOUT:
             size = draw.size_text(len(page.html.encode()))
             draw.say(f"wrote {name} ({size}, {len(page.charts)} charts): open it in a browser")
         return draw.finish(log)
 
-    return inputs.write_each(logs, out, write, ".html", False)
+    return inputs.write_each(logs, out, write, ".html", as_json)
 
 
 _paths = click.argument("paths", metavar="PATH…", nargs=-1, required=True, type=options.FILE)
@@ -196,6 +224,7 @@ def _service_options(**members: Any) -> dict[str, Any]:
 )
 @_service("Address to listen at; others than this machine need --allow-host.", "viewer")
 @options.opening("decrypt", "definitions")
+@options.as_json
 def view(
     paths: tuple[str, ...],
     no_browser: bool,
@@ -204,16 +233,21 @@ def view(
     tiles: str | None,
     service: dict[str, Any],
     opening: dict[str, Any],
+    as_json: bool,
 ) -> int:
     """Show logs in the browser: plots, map, 3D, pictures, text, all at one time.
 
-    Several logs are shown over each other. Nothing leaves this machine. Ctrl-C stops the viewer.
+    Several logs are shown over each other. Nothing leaves this machine. Ctrl-C stops the viewer. --json prints its
+    address and opens no browser.
     """
     from logreel.outputs.view import Viewer
     from logreel.outputs.view.viewer import read_layout
 
     viewer = Viewer(paths, follow=follow, layout=read_layout(layout), tiles=tiles, **service, **opening)
-    if no_browser or not _opened(viewer.address):
+    if as_json:
+        draw.echo_json({"url": viewer.url, "address": viewer.address, "token": viewer.token}, line=True)
+        sys.stdout.flush()
+    elif no_browser or not _opened(viewer.address):
         # The address is the data that a script asks for.
         click.echo(viewer.address)
     draw.say(f"viewing at {viewer.url}; Ctrl-C stops it")
