@@ -54,14 +54,16 @@ AT_START = re.compile(r"PYTHON(?!WARNINGS$|UNBUFFERED$)|LD_|MALLOC_|LC_|LANG|OMP
 
 def forked(*words: str | Path) -> list[str]:
     """Return the command line that runs logreel with some words in a fork of the server of this process."""
-    if not hasattr(os, "pidfd_open"):
-        return [sys.executable, "-m", "logreel", *map(str, words)]
-    return [sys.executable, "-I", "-S", str(CLIENT), _server(os.getpid()), *map(str, words)]
+    address = _server(os.getpid()) if hasattr(os, "pidfd_open") else ""
+    start = (
+        [sys.executable, "-I", "-S", str(CLIENT), address] if address else [sys.executable, "-m", "logreel"]
+    )
+    return [*start, *map(str, words)]
 
 
 @functools.cache
 def _server(pid: int) -> str:
-    """Start a server for a process, and return its address."""
+    """Start a server for a process, and return its address; empty where it cannot start."""
     folder = tempfile.mkdtemp(prefix="logreel-forks-")
     address = os.path.join(folder, "socket")
     server = subprocess.Popen(
@@ -74,8 +76,10 @@ def _server(pid: int) -> str:
     assert server.stdin is not None
     assert server.stdout is not None
     ready = server.stdout.readline()
-    assert ready, f"the server of forks has not started: exit code {server.wait()}"
     server.stdout.close()
+    if not ready:
+        server.wait()
+        return ""
 
     def end() -> None:
         if os.getpid() == pid:

@@ -65,7 +65,7 @@ class ScenePanel {
     this.place.addEventListener("dblclick", () => { this.orbit.shifted = false; this.#fit(true); this.render(); });
     this.offs = [
       bus.on("theme", () => { this.#clear(); this.later(); }), bus.on("shift", this.later),
-      bus.on("grown", ({ log }) => { if (log === this.log) { for (const one of this.trails.values()) free(one.object); this.trails.clear(); this.#sources().then(this.later, () => {}); } }),
+      bus.on("grown", ({ log }) => { if (log === this.log) { for (const one of this.trails.values()) free(one.object); this.trails.clear(); this.asked = null; this.#sources().then(this.later, () => {}); } }),
     ];
     this.resize();
     try {
@@ -178,7 +178,7 @@ class ScenePanel {
     this.items.clear();
     this.trails.clear();
     free(this.frames);
-    this.frames = null;
+    this.frames = this.asked = null;
   }
 
   async #load() {
@@ -188,10 +188,14 @@ class ScenePanel {
     this.busy = true;
     const { api, time, view } = this.context, log = this.log;
     const at = Math.round(time.toLog(log, view.cursor ?? view.window.from)), topic = this.#shown();
+    // The window and the cursor may both tell of the same moment.
+    const asked = JSON.stringify([log, at, topic, this.fixed]);
+    if (asked === this.asked) { this.busy = false; return; }
     const have = Object.fromEntries([...this.items].filter(([, one]) => one.keep).map(([name, one]) => [name, one.t]));
     try {
       const answer = topic.length ? decode(await api.bytes(`/api/logs/${log}/scene`, { at, topic, fixed_frame: this.fixed, have: JSON.stringify(have) })) : { fixed_frame: "", frames: [], items: [] };
       if (this.gone || log !== this.log) return;
+      this.asked = asked;
       this.#take(answer, topic);
       await this.#trail(answer);
       if (this.gone) return;
