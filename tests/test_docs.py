@@ -144,8 +144,13 @@ IN_PROCESSES = {ROOT / "docs/tutorial.md"}
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    program = PROCESS if path in IN_PROCESSES else forked()
-    run_page(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"), program)
+    program, before = PROCESS if path in IN_PROCESSES else forked(), dict(os.environ)
+    try:
+        run_page(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"), program)
+    finally:
+        # What a page sets, such as the folder of definitions, is not for the tests behind it.
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def test_the_index_for_language_models_names_every_page_once() -> None:

@@ -92,7 +92,7 @@ def test_logs_plot_fields_and_their_own_charts(tmp_path: Path) -> None:
         assert len(pictures(plot.still(300))) == 2
         own = log.plot()
         assert [panel.title for panel in own.panels] == ["Attitude [deg]", "Altitude [m]", "Battery"]
-        assert own.panels[0].names == ["roll", "pitch", "yaw"]
+        assert own.panels[0].names == ["roll", "pitch"]
         own.save(tmp_path / "own.html")
         assert "Attitude" in own.text(60)
     with logreel.create(tmp_path / "empty.mcap"):
