@@ -89,6 +89,13 @@ def test_names_fold_and_show_what_they_differ_by(view: Any, tmp_path: Path) -> N
     folders = page.locator("#tree .folder")
     assert folders.locator(".label").all_text_contents() == ["/robot/arm_with_a_long_name", "/other"]
     assert rows.count() == 2 + len(TOPICS)
+    # A slash at the begin is no part of its own, which would stand apart.
+    assert (
+        page.locator("#tree .label .first").evaluate_all(
+            "(all) => all.filter((one) => one.textContent === '/').length"
+        )
+        == 0
+    )
     folders.first.focus()
     found.press("ArrowLeft")
     assert rows.count() == 2 + 8

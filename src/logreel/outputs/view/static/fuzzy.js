@@ -76,7 +76,8 @@ export function lastPart(text, topic = "") {
 
 /** Return the elements of a name in two parts, of which the first is cut where there is no room, with its matches marked. */
 export function nameParts(text, { topic = "", places = [] } = {}) {
-  const at = lastPart(text, topic), parts = at ? [[0, at, "first"], [at, text.length, "last"]] : [[0, text.length, "last"]];
+  // A lone slash is no part: it has less room than a cut name needs.
+  const place = lastPart(text, topic), at = place > 2 ? place : 0, parts = at ? [[0, at, "first"], [at, text.length, "last"]] : [[0, text.length, "last"]];
   return parts.map(([from, to, name]) => {
     const part = document.createElement("span");
     part.className = name;
