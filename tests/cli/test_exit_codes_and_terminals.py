@@ -249,13 +249,19 @@ def test_small_commands_do_not_import_large_libraries(spawn: Spawn, logs: Path) 
     assert not text & {"pyarrow", "rich"}
 
 
-def test_tables_of_a_small_log_load_no_functions_of_arrow(spawn: Spawn, logs: Path) -> None:
+def test_tables_of_a_small_log_load_no_functions_of_arrow(spawn: Spawn, logs: Path, tmp_path: Path) -> None:
     # pyarrow.compute takes as long as pyarrow itself, and imports the parser of its documentation.
     code = "import logreel\nfor ch in logreel.open(sys.argv[1]).channels.values():\n    ch.to_arrow()"
     script = f"import sys\n{code}\nsys.stderr.write('\\n'.join(sys.modules))"
     modules = set(spawn("-c", script, str(logs / "flight.ulg"), check=True).stderr.decode().split())
     assert "pyarrow.lib" in modules
     assert not modules & {"pyarrow.compute", "pandas"}
+    # pyarrow imports pandas to convert a list or a number of Python.
+    code = f"import logreel\nlogreel.convert(sys.argv[1], {str(tmp_path / 'tables.parquet')!r} + '/')"
+    script = f"import sys\n{code}\nsys.stderr.write('\\n'.join(sys.modules))"
+    modules = set(spawn("-c", script, str(logs / "flight.ulg"), check=True).stderr.decode().split())
+    assert "pyarrow.parquet" in modules
+    assert "pandas" not in modules
 
 
 def cost(spawn: Spawn, *args: str) -> tuple[int, int, int]:

@@ -18,7 +18,7 @@ from logreel.errors import LogError
 from logreel.fleet.source_files import LogPart, open_part
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.arrays import I64
-from logreel.layout.arrow_arrays import fixed_list_type, item_type
+from logreel.layout.arrow_arrays import empty_table, fixed_list_type, item_type
 from logreel.layout.projection import Projection
 from logreel.log.columns import EMPTY_NODES, RowOptions, time_label
 from logreel.log.log import Channel, Log
@@ -103,7 +103,7 @@ def _columns_of_layout(
     """Return ``own_columns`` of every channel with this Layout, which the logs of a fleet share."""
     columns, label = Projection(layout, fields).arrow_fields(), time_label(layout)
     named = [f.with_name(label) if f.name == TIME and label else f for f in columns]
-    return _stored_columns(pa.schema([HEAD[0], *named]).empty_table(), timestamps)
+    return _stored_columns(empty_table(pa.schema([HEAD[0], *named])), timestamps)
 
 
 def _stored_columns(rows: pa.Table, timestamps: str) -> tuple[list[int], list[pa.Field[Any]]]:

@@ -63,6 +63,13 @@ def row_numbers(rows: NDArray[np.integer[Any]], absent: NDArray[np.bool_] | None
     return pa.array(rows, pa.int64(), mask=absent)
 
 
+def empty_table(schema: pa.Schema) -> pa.Table:
+    """Return a table without rows; to make that of ``Schema.empty_table``, pyarrow imports pandas."""
+    import pyarrow as pa
+
+    return pa.Table.from_arrays([pa.nulls(0, f.type) for f in schema], schema=schema)
+
+
 def text_metadata(metadata: Mapping[str, str]) -> dict[bytes | str, bytes | str]:
     """Return texts as metadata of a schema or field; what is no valid Unicode, as in names of files, is escaped."""
     return {key: value.encode("utf-8", "backslashreplace") for key, value in metadata.items()}

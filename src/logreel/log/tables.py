@@ -333,7 +333,6 @@ def _is_several(kind: pa.DataType, values: int) -> bool:
 
 def _flat(field: pa.Field[Any], column: Any, values: int) -> Iterator[tuple[pa.Field[Any], Any]]:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     kind = field.type
     if not _is_several(kind, values):
@@ -344,9 +343,14 @@ def _flat(field: pa.Field[Any], column: Any, values: int) -> Iterator[tuple[pa.F
             inner = kind.field(i)
             yield from _flat(inner.with_name(f"{field.name}.{inner.name}").with_nullable(True), child, values)
     else:
-        for i in range(kind.list_size):
+        import pyarrow.compute as pc
+
+        # Scalars of an array: to convert numbers of Python, pyarrow imports pandas.
+        places = buffer_of(np.arange(kind.list_size, dtype=np.int32))
+        indices = pa.Array.from_buffers(pa.int32(), kind.list_size, [None, places])
+        for i, index in enumerate(indices):
             item = pa.field(f"{field.name}[{i}]", kind.value_type, metadata=field.metadata)
-            yield from _flat(item, pc.list_element(column, i), values)
+            yield from _flat(item, pc.list_element(column, index), values)
 
 
 def distinct(names: list[str]) -> list[str]:

@@ -10,6 +10,7 @@ from logreel.layout.arrow_arrays import (
     as_fixed_list,
     as_list,
     as_struct,
+    empty_table,
     fixed_list_type,
     item_type,
     metadata_of,
@@ -27,7 +28,7 @@ GROUP_ROWS, GROUP_BYTES = 1 << 19, 32 << 20
 
 def write_parquet(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     """Write a table with flat columns: ``pose.position.x``."""
-    write_nested(out, flattened(schema.empty_table()).schema, map(flattened, batches))
+    write_nested(out, flattened(empty_table(schema)).schema, map(flattened, batches))
 
 
 def write_nested(out: IO[bytes], schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
@@ -99,7 +100,7 @@ class ParquetTable(NestedTable):
     """A table with flat columns, written batch by batch."""
 
     def __init__(self, out: IO[bytes], schema: pa.Schema) -> None:
-        super().__init__(out, flattened(schema.empty_table()).schema)
+        super().__init__(out, flattened(empty_table(schema)).schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows; see ``NestedTable.write``."""
