@@ -14,6 +14,9 @@ from weakref import WeakKeyDictionary
 from logreel.lenses.base import LensFinder, Scaled, members
 from logreel.lenses.cloud import (
     LaserScan,
+    Marker,
+    Markers,
+    OccupancyGrid,
     PackedCloud,
     PacketCloud,
     PlainCloud,
@@ -21,11 +24,12 @@ from logreel.lenses.cloud import (
     RangeScan,
     ScanPoints,
     find_cloud,
+    find_grid,
+    find_markers,
     find_packets,
     find_ranges,
     find_scan,
 )
-from logreel.lenses.drawings import Marker, Markers, OccupancyGrid, find_grid, find_markers
 from logreel.lenses.image import Image, Picture, find_encoded_image, find_image
 from logreel.lenses.motion import (
     ActorBox,
