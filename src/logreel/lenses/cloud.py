@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.dataclass import dataclass, field
+from logreel.dataclass import NamedTuple, dataclass, field
 from logreel.errors import DamagedError, Problem
 from logreel.index.gather import payload_ranges
 from logreel.io.arrays import F64, I64
@@ -33,7 +33,7 @@ from logreel.lenses.velodyne import PACKET, Calibration, Cloud, Packets
 from logreel.log.columns import ColumnReader, column_batches
 
 if TYPE_CHECKING:
-    from logreel.log.log import Channel
+    from logreel.log.log import Channel, Message
 
 
 #: Cells of a grid without a measurement.
@@ -55,6 +55,8 @@ SHAPES = (
 )
 #: Numbers of the actions of a marker.
 _DELETE, _DELETE_ALL = 2, 3
+#: Stands for the names of all markers.
+ALL = "*"
 #: Messages before a moment, and their bytes, that are looked through for markers that still stand then.
 HISTORY, HISTORY_BYTES = 500, 16 << 20
 #: NumPy types by the ``datatype`` number of a packed cloud (sensor_msgs/PointField).
@@ -646,6 +648,19 @@ class Marker:
     text: str
 
 
+class SentMarkers(NamedTuple):
+    """What a message does to markers.
+
+    size      its bytes
+    changes   name of each marker, or ALL, its new state (None: deleted), and the ns until which it stands (0: always)
+    is_sound  False: it cannot be decoded
+    """
+
+    size: int
+    changes: list[tuple[str, Marker | None, int]]
+    is_sound: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class Markers:
     """Markers (visualization_msgs/Marker), alone or as an array; each stands until it is replaced, deleted or expires.
@@ -655,43 +670,59 @@ class Markers:
 
     array: bool
 
-    def standing(self, ch: Channel, at: int) -> tuple[list[Marker], int]:
+    def standing(
+        self, ch: Channel, at: int, known: dict[int, SentMarkers] | None = None
+    ) -> tuple[list[Marker], int]:
         """Return the markers that stand at the moment *at* (ns), and the number of messages that were not read.
 
         These are messages that cannot be decoded, and those further back than HISTORY.
+
+        known  messages by row that were decoded for other moments; new ones are added
         """
+        known = {} if known is None else known
         before = ch.log.index.rows_between(ch.number, None, at + 1)
         numbers = np.arange(before.start, before.stop) if isinstance(before, slice) else np.asarray(before)
         left_out = max(0, len(numbers) - HISTORY)
-        messages, size = list[Any](), 0
+        messages, size = list[SentMarkers](), 0
         for row in numbers[left_out:][::-1].tolist():
-            message = ch[row]
-            size += len(message.data)
+            if row not in known:
+                known[row] = self._sent(ch[row])
+            size += known[row].size
             if messages and size > HISTORY_BYTES:
                 left_out = len(numbers) - len(messages)
                 break
-            messages.append(message)
+            messages.append(known[row])
+        for row in list(known)[: -2 * HISTORY]:
+            del known[row]
         shown = dict[str, tuple[Marker, int]]()
         for message in reversed(messages):
-            try:
-                fields = message.decode()
-            except DamagedError:
-                left_out += 1
-                continue
-            for value in fields["markers"] if self.array else [fields]:
-                _take(value, message.time, shown)
+            left_out += not message.is_sound
+            for name, marker, until in message.changes:
+                if marker is not None:
+                    shown.pop(name, None)
+                    shown[name] = marker, until
+                elif name == ALL:
+                    shown.clear()
+                else:
+                    shown.pop(name, None)
         return [marker for marker, until in shown.values() if until == 0 or at < until], left_out
 
+    def _sent(self, message: Message) -> SentMarkers:
+        try:
+            fields = message.decode()
+        except DamagedError:
+            return SentMarkers(len(message.data), [], False)
+        values = fields["markers"] if self.array else [fields]
+        return SentMarkers(len(message.data), [_change(value, message.time) for value in values])
 
-def _take(value: Mapping[str, Any], time: int, shown: dict[str, tuple[Marker, int]]) -> None:
-    """Add, replace or delete a marker among those *shown*, by name, each with the ns until which it stands, or 0."""
+
+def _change(value: Mapping[str, Any], time: int) -> tuple[str, Marker | None, int]:
+    """Return name, new state (None: deleted), and the ns until which it stands (0: always) of a marker in a message."""
     if value["action"] == _DELETE_ALL:
-        shown.clear()
-        return
+        return ALL, None, 0
     name = f"{value.get('ns', '')}/{value.get('id', 0)}".lstrip("/")
-    shown.pop(name, None)
     if value["action"] == _DELETE:
-        return
+        return name, None, 0
     lifetime = _ns(value.get("lifetime", 0))
     points = [_numbers(point, "xyz") for point in value.get("points", ())]
     colours = [_numbers(colour, "rgba") for colour in value.get("colors", ())]
@@ -708,7 +739,7 @@ def _take(value: Mapping[str, Any], time: int, shown: dict[str, tuple[Marker, in
         np.array(colours, np.float64).reshape(-1, 4),
         str(value.get("text", "")),
     )
-    shown[name] = marker, time + lifetime if lifetime > 0 else 0
+    return name, marker, time + lifetime if lifetime > 0 else 0
 
 
 def _numbers(value: Mapping[str, float], axes: str) -> F64:

@@ -29,6 +29,7 @@ from logreel.lenses import (
     Transform,
     lenses_of,
 )
+from logreel.lenses.cloud import SentMarkers
 from logreel.lenses.motion import ActorStates
 from logreel.lenses.rotation import rotated, turn_to
 from logreel.lenses.vehicle import VehiclePose, vehicle_poses
@@ -307,6 +308,8 @@ def _colour(item: SceneItem, cloud: Points, rows: NDArray[Any]) -> None:
         item.arrays["value"] = _finite(np.asarray(fields[name][rows], np.float64))
 
 
+#: Decoded markers by channel and row: the cursor asks for those of the last hundreds of messages again and again.
+_SENT: WeakKeyDictionary[Channel, dict[int, SentMarkers]] = WeakKeyDictionary()
 #: Calibrations by channel, as finding one reads thousands of packets.
 _CALIBRATIONS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
@@ -490,7 +493,7 @@ def _markers(ch: Channel, lens: Markers, at: int, tree: FramesAt, fixed: str) ->
     time = last_time(ch, at)
     if time is None:
         return None
-    standing, left_out = lens.standing(ch, at)
+    standing, left_out = lens.standing(ch, at, _SENT.setdefault(ch, {}))
     shapes = _Shapes(tree, fixed)
     for marker in standing:
         shapes.add(marker)

@@ -12,6 +12,7 @@ import pytest
 
 import logreel
 from logreel.lenses import LocalPose, Markers, lens_names, lenses
+from logreel.lenses.cloud import SentMarkers
 from logreel.lenses.motion import from_aerospace
 from logreel.lenses.rotation import turn_to
 from logreel.meaning import frames
@@ -306,6 +307,7 @@ def test_markers_stand_until_they_are_replaced_deleted_or_expire() -> None:
         for n in range(60)
     ]
     ch = channel("visualization_msgs/MarkerArray", *messages)
+    known: dict[int, SentMarkers] = {}
     for at in range(-S // 2, 62 * S, S // 2):
         due: dict[int, str] = {}
         until: dict[int, float] = {}
@@ -323,6 +325,10 @@ def test_markers_stand_until_they_are_replaced_deleted_or_expire() -> None:
             f"a/{n}": text for n, text in due.items() if at < until[n]
         }
         assert left_out == 0
+        # What was decoded for another moment tells the same.
+        again, _ = Markers(True).standing(ch, at, known)
+        assert [(m.name, m.text, m.time) for m in again] == [(m.name, m.text, m.time) for m in standing]
+    assert len(known) == 60
 
 
 def test_rotations_to_a_direction_turn_the_x_axis() -> None:
