@@ -40,22 +40,13 @@ FIRST = 3
 LOOK = 200
 #: Last names of fields that are times of messages, samples or the sky.
 STAMP_NAMES = {
-    *(
-        "time",
-        "stamp",
-        "timestamp",
-        "timestamp_sample",
-        "timestamp_utc",
-        "time_utc_usec",
-        "start_time",
-        "end_time",
-    )
-}
+    "time", "stamp", "timestamp", "timestamp_sample", "timestamp_utc", "time_utc_usec", "start_time", "end_time",
+}  # fmt: skip
 #: Last names of fields that count or name messages and samples, or repeat their time.
 COUNTERS = STAMP_NAMES | {
-    *("seq", "sequence", "sequence_id", "sample", "frame", "id", "schema_id", "device_id"),
-    *("hour", "minute", "second", "day", "month", "year", "sec", "secs", "nsec", "nsecs", "nanos", "nanosec"),
-}
+    "seq", "sequence", "sequence_id", "sample", "frame", "id", "schema_id", "device_id",
+    "hour", "minute", "second", "day", "month", "year", "sec", "secs", "nsec", "nsecs", "nanos", "nanosec",
+}  # fmt: skip
 #: Times are UNIX times from this number of ns on; a field that is one is this close to the time of its message (ns).
 UNIX, NEAR = 10**17, 3600 * 10**9
 #: The only field of a channel that is one quantity.

@@ -276,16 +276,16 @@ def _problems(log: Log, curves: _Curves) -> Iterator[Incident]:
 
 
 def _detections(detections: Sequence[Detection], curves: _Curves) -> Iterator[Incident]:
-    """Yield what the detectors found; one that tells the same of the same fields several times is one incident."""
+    """Yield what the detectors found; one that tells the same of the same fields several times is one detection."""
     groups: dict[tuple[Any, ...], list[Detection]] = {}
-    for incident in detections:
-        alone = incident.text if not incident.fields else ""
+    for detection in detections:
+        alone = detection.text if not detection.fields else ""
         groups.setdefault(
-            (incident.detector, incident.severity, incident.topics, incident.fields, alone), []
-        ).append(incident)
+            (detection.detector, detection.severity, detection.topics, detection.fields, alone), []
+        ).append(detection)
     for alike in groups.values():
-        first = max(alike, key=lambda incident: incident.end - incident.start)
-        others = [incident for incident in alike if incident is not first]
+        first = max(alike, key=lambda detection: detection.end - detection.start)
+        others = [detection for detection in alike if detection is not first]
         if first.fields:
             series = curves.of_fields(first.topics, first.fields)
         elif first.detector in OF_TIMES:
@@ -293,7 +293,7 @@ def _detections(detections: Sequence[Detection], curves: _Curves) -> Iterator[In
         else:
             series = curves.of_topics(first.topics)
         bound = f": {first.threshold}" if first.threshold else ""
-        spans = ((first.start, first.end), *sorted((incident.start, incident.end) for incident in others))
+        spans = ((first.start, first.end), *sorted((detection.start, detection.end) for detection in others))
         yield Incident(
             _WHEN.sub("", first.text),
             first.severity,
@@ -352,7 +352,7 @@ def _texts(about: Summary, curves: _Curves) -> Iterator[Incident]:
 
 def _facts(about: Summary, result: Health, curves: _Curves) -> Iterator[Incident]:
     """Yield the facts of the summary that deserve attention and that no detector tells."""
-    detected = {incident.detector for incident in result.worse("warn")}
+    detected = {detection.detector for detection in result.worse("warn")}
     for section, fact in about.findings:
         told = any(
             name == section.key and fact.key.startswith(start) and detector in detected
@@ -390,12 +390,8 @@ def _joined(spoken: Sequence[Incident], facts: Iterable[Incident]) -> list[Incid
         )
         if same is None:
             kept.append(incident)
-        else:
-            if incident.text.casefold() not in (
-                kept[same].text.casefold(),
-                *map(str.casefold, kept[same].more),
-            ):
-                kept[same] = replace(kept[same], more=(*kept[same].more, incident.text))
+        elif incident.text.casefold() not in map(str.casefold, (kept[same].text, *kept[same].more)):
+            kept[same] = replace(kept[same], more=(*kept[same].more, incident.text))
     for fact in facts:
         near = [
             next(
