@@ -9,7 +9,7 @@ import pytest
 
 import logreel
 from logreel.errors import DefinitionError
-from logreel.formats.koblenz import type_id
+from logreel.formats.koblenz import definitions, type_id
 from logreel.formats.koblenz.definitions import KNOWN, message_type, text_of
 from support.harness.cli_runner import Run
 from support.samples.koblenz.builder import Builder
@@ -23,6 +23,7 @@ PAYLOAD = struct.pack("<fBII3sIII", 21.5, 3, 1, 3, b"lab", 2, 7, 8)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the current folder; the user's data folder in it is empty."""
     monkeypatch.setenv("LOGREEL_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(definitions, "_registered", {known.id: known for known in definitions.KNOWN})
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
