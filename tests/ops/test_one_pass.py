@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import logreel
+from logreel.ops.rewrite.transformed import Changes
 from support.builders.contents import SAMPLES, content
 from support.harness.written_files import written_files
 from support.samples.ulog.builder import flight
@@ -197,6 +199,43 @@ def test_a_merge_of_formats_and_shifted_clocks_writes_only_its_output(tmp_path: 
     with written_files() as written:
         logreel.convert(files[0], tmp_path / "changed.mcap", edit={"shift": "1s"}, migrate=True)
         assert others(written, "changed.mcap") == []
+
+
+def test_recordings_with_changes_write_only_their_output(tmp_path: Path) -> None:
+    source, out = tmp_path / "a.rec", tmp_path / "out.mcap"
+    source.write_bytes(SAMPLES[".rec"]())
+    with logreel.open(source) as log:
+        moved = [(line.time + 2 * 10**9, line.text) for line in log.text]
+        times = log["position"].times
+        logreel.split(log, tmp_path / "parts", every=(log.duration or 0) // 2 + 1)
+    with written_files() as written:
+        logreel.convert(source, out, edit={"shift": "2s", "drop_topic": "frames"})
+        assert others(written, "out.mcap") == []
+    with logreel.open(out) as log:
+        offset = logreel.open(source).utc_offset or 0
+        assert (log["position"].times - offset == times + 2 * 10**9).all()
+        # Frames are what a recording needs, and what nothing else has to get.
+        assert "frames" not in log
+    with logreel.open(source) as log, ExitStack() as files:
+        made = Changes.of({"shift": "2s"}, None).made_of(log, files).log
+        assert [(line.time, line.text) for line in made.text] == moved
+        assert (made["frames"]["elapsed"] * 10**9).round().tolist() == made["frames"].times.tolist()
+    # The new recording has them again, and so tells at which times actors appear and collide.
+    logreel.convert(source, tmp_path / "out.rec", edit={"shift": "2s", "drop_topic": "frames"})
+    with logreel.open(tmp_path / "out.rec") as log:
+        assert [(line.time, line.text) for line in log.text] == moved
+        assert len(log["frames"])
+    with (
+        written_files() as written,
+        logreel.open(sorted((tmp_path / "parts").iterdir()), align="+100s") as log,
+    ):
+        told = [line.text for line in log.text]
+        logreel.convert(log, tmp_path / "shifted.rec")
+        assert others(written, "shifted.rec") == []
+    assert told
+    with logreel.open(tmp_path / "shifted.rec") as log:
+        assert not log.problems
+        assert set(told) <= {line.text for line in log.text}
 
 
 @pytest.mark.parametrize(

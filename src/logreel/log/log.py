@@ -635,7 +635,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
     @checked_property
     def text(self) -> tuple[TextLine, ...]:
         """Text messages and events for people to read, sorted by time."""
-        read = self.scan.text or partial(self.services.text_lines, self)
+        read = self.scan.text or partial(self.scan.text_of or self.services.text_lines, self)
         return tuple(read())
 
     @checked_property

@@ -502,6 +502,7 @@ class Scan:
     index       where the messages are
     problems    damage found
     metadata, attachments, parameters, text  functions that return these
+    text_of     returns the text of a Log with other messages, which follows from messages that are no lines of text
     utc_offset  returns the ns from the clock of the log to UTC since 1970, or None if unknown
     utc_notes   returns sentences about sources of UTC in the log that differ from the one that was taken
     actors      returns the actors of the open Log, by id; None if the format has no actors
@@ -536,6 +537,7 @@ class Scan:
     attachments: Callable[[], list[Attachment]] = list
     parameters: Callable[[], list[Parameter]] = list
     text: Callable[[], list[TextLine]] | None = None
+    text_of: Callable[[Any], list[TextLine]] | None = None
     utc_offset: Callable[[], int | None] = lambda: None
     utc_notes: Callable[[], Iterable[str]] = tuple
     actors: Callable[[Any], Mapping[int, Actor]] | None = None

@@ -6,7 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 
@@ -319,18 +319,16 @@ def takes_fields(output: Output) -> bool:
 def _log(
     opened: Log, target: Target, chosen: Selection, raw: bool, clock: str | None, changes: Changes | None
 ) -> Converted:
-    with _with_shifted_messages(opened, target) if changes is None else nullcontext(opened) as log:
-        plain = decrypted_notes(opened)
-        if changes is None:
-            part = part_to_convert(log, target, chosen, raw, clock)
-            done = rewrite([part], target, transforms=[] if raw else _transforms(part, target))
-        else:
-            done = _changed(log, target, chosen, raw, clock, changes)
-        file = os.path.basename(target.path)
-        channels = tuple(Written(copied.topic, file, copied.messages) for copied in done.channels)
-        # Several files with shifted clocks are written from a temporary file, which is not encrypted.
-        notes = tuple(dict.fromkeys((*done.notes, *plain)))
-        return Converted(target.path, channels, done.skipped, notes)
+    if changes is None:
+        part = part_to_convert(_with_shifted_messages(opened), target, chosen, raw, clock)
+        done = rewrite([part], target, transforms=[] if raw else _transforms(part, target))
+    else:
+        done = _changed(opened, target, chosen, raw, clock, changes)
+    file = os.path.basename(target.path)
+    channels = tuple(Written(copied.topic, file, copied.messages) for copied in done.channels)
+    # Several files with changes are written from a temporary file, which is not encrypted.
+    notes = tuple(dict.fromkeys((*done.notes, *decrypted_notes(opened))))
+    return Converted(target.path, channels, done.skipped, notes)
 
 
 def _changed(
@@ -428,30 +426,20 @@ def _recoded_notes(part: Part, topics: Collection[str]) -> Iterator[str]:
             yield f"{names} of channel {ch.topic!r}: Latin-1 in {part.log.name}, UTF-8 in the new log"
 
 
-@contextmanager
-def _with_shifted_messages(log: Log, target: Target) -> Iterator[Log]:
-    """Yield *log*; if it has several files with shifted clocks, these with the shifted times also in their messages."""
+def _with_shifted_messages(log: Log) -> Log:
+    """Return *log*; where clocks of several files are shifted, the times in their messages are then shifted, too."""
     if not isinstance(log, JoinedLog) or not any(log.shifts):
-        yield log
-        return
-    from logreel.ops.rewrite.transformed import temporary, transformed
+        return log
+    from logreel.ops.rewrite.transformed import transformed
 
-    parts = list[Log]()
-    for part, shift in zip(log.parts, log.shifts, strict=True):
-        moved = transformed(replace(whole_log(part), shift=shift), []) if shift else None
-        if shift and moved is None:
-            break
-        parts.append(part if moved is None else moved.log)
-    else:
-        # They share already what only the first has to say.
-        known = {log.format: replace(formats()[log.format], share=None)}
-        yield join(parts, None, known, "note" if JOINED in log.metadata else "ignore")
-        return
-    # Writers of formats with messages that follow from the times of others make these.
-    _check_output(log, target)
-    place = None if target.stream is not None else os.path.dirname(os.path.abspath(target.path))
-    with ExitStack() as files:
-        yield temporary(whole_log(log), [], files, place, by_time=True).log
+    parts = [
+        transformed(replace(whole_log(part), shift=shift), []).log if shift else part
+        for part, shift in zip(log.parts, log.shifts, strict=True)
+    ]
+    # They share already what only the first has to say.
+    known = {log.format: replace(formats()[log.format], share=None)}
+    shifted = join(parts, None, known, "note" if JOINED in log.metadata else "ignore")
+    return shifted.derive(text=lambda: list(log.text))
 
 
 def _check_output(log: Log, target: Target) -> None:

@@ -195,6 +195,12 @@ class SchemaMaker:
         """Return further fields of a channel that the FormatWriter sets by the times of the messages."""
         return ()
 
+    def set_times(self, number: int, data: Buffer, start: I64, time: I64) -> None:
+        """Set the fields of complete payloads of a channel, at *start* in *data*, that state their times, ns.
+
+        Only those of ``time_dependent_fields`` that each follow from one message.
+        """
+
     def computed_fields(self, number: int) -> Collection[str]:
         """Return the fields that readers compute and payloads do not hold; they are ignored in given messages."""
         return ()

@@ -214,6 +214,8 @@ def _finding(frames: Frames, odd: NDArray[np.bool_], code: str, text: str) -> It
 #: Yields time (ns), frame number and record for all records of a topic.
 Events = Callable[[str], Iterator[tuple[int, int, dict[str, Any]]]]
 
+#: Bytes of a packet without records.
+_EMPTY = 2
 #: Syslog severities.
 _NOTICE, _WARNING = 5, 4
 #: Id of a collision partner that is not an actor.
@@ -256,6 +258,22 @@ def lines(events: Events) -> list[TextLine]:
         if pair not in before:
             lines.append(TextLine(time, _WARNING, f"{name(pair[0])} hits {name(pair[1])}"))
     return sorted(lines, key=lambda line: line.time)
+
+
+def text_of(log: Log) -> list[TextLine]:
+    """Return the text lines of a log with packets that are not those of its source."""
+
+    def events(topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
+        if topic in log.channels:
+            channel = log[topic]
+            for row in np.flatnonzero(channel.log.index.sizes(channel.number) > _EMPTY).tolist():
+                message = channel[row]
+                with suppress(DamagedError):
+                    values = message.decode()
+                    for record in values["records"]:
+                        yield message.time, values["frame"], record
+
+    return lines(events)
 
 
 _CR, _LF = 0x0D, 0x0A
@@ -403,6 +421,7 @@ class ScanBuilder:
             problems=content.problems,
             metadata=self._metadata,
             text=lambda: lines(self.events),
+            text_of=text_of,
             utc_offset=self._utc_offset,
             ros_axes=partial(self._infos, ros=True),
             actors=actors,
@@ -514,7 +533,7 @@ class ScanBuilder:
 
     def _records(self, packet_kind: int, topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
         channel, decode = self._channels[packet_kind], self._layout(topic).decoder()
-        rows = np.flatnonzero(self.index.sizes(channel) > 2)
+        rows = np.flatnonzero(self.index.sizes(channel) > _EMPTY)
         _, at, size = places(self.index, channel, rows)
         times = self.index.times(channel)[rows].tolist()
         (frames,) = self.frames.numbers(channel, rows)

@@ -171,6 +171,14 @@ class CarlaSchemaMaker(SchemaMaker):
         """Return the fields of frames."""
         return ("frame", "duration", "elapsed") if self._are_frames[number] else ()
 
+    def set_times(self, number: int, data: Buffer, start: I64, time: I64) -> None:
+        """Correct the elapsed seconds of frames."""
+        if self._are_frames[number]:
+            places = start[:, None] + np.arange(FRAME.itemsize)
+            content = data[places].view(FRAME)[:, 0]
+            _set_elapsed(content, time)
+            data[places] = content.view(np.uint8).reshape(-1, FRAME.itemsize)
+
     def misfits(self, number: int, data: Buffer, start: I64, size: I64) -> NDArray[np.bool_]:
         """Return bool[n]: True for payloads that are not packets of a channel."""
         return self.dialect.misfits(self.topics[number], data, start, size)

@@ -40,7 +40,7 @@ from logreel.io.two_pass import DryRun
 from logreel.layout.layout import Layout
 from logreel.log.joined_log import JoinedLog, earlier
 from logreel.log.log import Log
-from logreel.log.scan import Attachment, ChannelInfo, Parameter, PayloadDecoder
+from logreel.log.scan import Attachment, ChannelInfo, Parameter, PayloadDecoder, Scan
 from logreel.ops.edit.edit import Edits, plan_edits
 from logreel.ops.edit.recipe import Recipe, RecipeOptions, read_recipe
 from logreel.ops.migrate.migrate import Migration, plan_migration
@@ -72,28 +72,24 @@ class TransformedLog:
     log   the new log
     rows  int64[n]: the rows in the source of the messages of each channel, by number
     notes, skipped  sentences about what changed without loss, and what was left out
-    is_written  it is a temporary file
     """
 
     log: Log
     rows: Mapping[int, I64]
     notes: list[str]
     skipped: list[str]
-    is_written: bool = False
 
 
-def transformed(
-    part: Part, transforms: Sequence[Transform], keeps_content: bool = False
-) -> TransformedLog | None:
+def transformed(part: Part, transforms: Sequence[Transform], keeps_content: bool = False) -> TransformedLog:
     """Return what ``rewrite`` would write of *part*, of a log of one file, in its own format.
+
+    Messages that a writer adds, such as the frames of packets that have none, are not in it.
 
     keeps_content  what the log holds besides messages stays as it is
 
     Raises as ``rewrite`` does.
     """
     first = _Work.of(part, transforms)
-    if first.makes_messages or (not part.is_whole and _Work.of(whole_log(part.log), []).makes_messages):
-        return None
     chunks, indexed = _MadeChunks(part, transforms, first), list[_Indexed]()
     written = np.zeros(max([first.new.number_of(ch) for ch in first.channels], default=-1) + 1, np.int64)
     synthetic = _Synthetic(part)
@@ -147,7 +143,13 @@ class _Work:
             for n, rule in enumerate(part.log.index.rules)
             if is_inside(rule.time) and not rule.is_synthetic
         }
-        self._due: MessageBatch | None = None
+        schemas = new.format_writer.schemas
+        #: Numbers in the new log of channels with more fields that state times, by number in the source.
+        self._timed = {
+            ch.number: new.number_of(ch)
+            for ch in self.channels
+            if schemas.time_dependent_fields(new.number_of(ch))
+        }
         #: Messages that were taken of each channel for the last batch, by number.
         self.taken: dict[int, I64] = {}
 
@@ -162,26 +164,19 @@ class _Work:
         new.prepare(file)
         return cls(new, part, file)
 
-    def declared(self) -> dict[str, ChannelInfo]:
-        """Return the channels by name as a reader of the new log finds them, as far as it needs no messages."""
+    def declared(self) -> Scan | None:
+        """Return what a reader of the new log finds without messages; None if it finds nothing."""
         out = self.new.out
         with suppress(LogError):
             self._file.close()
             content = out.content if isinstance(out, DryRun) else None
-            scan = None if content is None else self.new.fmt.scan(Source.open(content), None)
-            return {} if scan is None else {info.topic: info for info in scan.channels}
-        return {}
+            return None if content is None else self.new.fmt.scan(Source.open(content), None)
+        return None
 
     @property
     def channels(self) -> list[NewChannel]:
         """The channels of the new log."""
         return [channel for members in self.new.names.values() for channel in members]
-
-    @property
-    def makes_messages(self) -> bool:
-        """Whether the writer sets more fields by the times of messages, and so may add messages."""
-        schemas = self.new.format_writer.schemas
-        return any(schemas.time_dependent_fields(self.new.number_of(ch)) for ch in self.channels)
 
     def made(self, batches: Iterator[MessageBatch]) -> Iterator[MessageBatch]:
         """Yield what becomes of each batch, with the new payloads one after another."""
@@ -203,10 +198,14 @@ class _Work:
         batch = _joined(batch)
         data, start, size = batch.payloads.data, batch.payloads.start, batch.payloads.size
         for queue, channel in enumerate(batch.channels.tolist()):
-            stamp = self._stamps.get(channel)
-            if stamp is None:
+            stamp, number = self._stamps.get(channel), self._timed.get(channel)
+            if stamp is None and number is None:
                 continue
             rows = np.flatnonzero(batch.queue == queue)
+            if number is not None:
+                self.new.format_writer.schemas.set_times(number, data, start[rows], batch.time[rows])
+            if stamp is None:
+                continue
             rows = rows[size[rows] >= stamp.offset + stamp.width]
             due = (batch.time[rows] - stamp.add) // stamp.mul
             places = start[rows] + stamp.offset
@@ -412,13 +411,13 @@ def is_inside(time: Rule) -> TypeGuard[FieldAt]:
 def _log(part: Part, work: _Work, index: MessageIndex, rows: Mapping[int, I64], keeps_content: bool) -> Log:
     """Return the log of *part* with the channels and content of the new log, and the messages of *index*."""
     new, source = work.new, part.log
-    infos, shown, declared = list(source.scan.channels), set[int](), work.declared()
+    infos, shown, without_messages = list(source.scan.channels), set[int](), work.declared()
+    declared = {info.topic: info for info in ([] if without_messages is None else without_messages.channels)}
     for name, (channel, *_) in new.names.items():
         shown.add(channel.number)
         info = _info(infos[channel.number], name, channel, new, declared.get(name))
-        if not channel.is_other and channel.source is not None and channel.source.decoder is not None:
-            decoder = _SourceDecoder(channel.source.decoder, source.index, rows[channel.number])
-            info = replace(info, decoder=partial(_itself, decoder))
+        if not channel.is_other and channel.source is not None:
+            info = _decoded_in(source, info, source.scan.channels[channel.number], rows[channel.number])
         infos[channel.number] = info
     moved, clock = shift_clock(source, part.shift), new.format_writer.source_clock
     times = source.scan.logged_times()
@@ -427,6 +426,7 @@ def _log(part: Part, work: _Work, index: MessageIndex, rows: Mapping[int, I64], 
         "index": index,
         "shown": shown,
         "text": None,
+        "ros_axes": partial(_in_ros_axes, source, infos, rows) if source.has_other_axes else None,
         "checksums": None,
         "reread": None,
         "saved": None,
@@ -438,6 +438,8 @@ def _log(part: Part, work: _Work, index: MessageIndex, rows: Mapping[int, I64], 
     }
     # Where times are those since 1970, others than these cannot be said.
     offset = source.utc_offset if clock is None or source.epoch == "unix" else clock.utc_offset
+    stated = None if without_messages is None else without_messages.utc_offset()
+    offset = offset if stated is None else stated
     changes |= {"utc_offset": lambda: offset, "epoch": source.epoch}
     if len(shown) < len(source.channels) or any(transform.moves_times for transform in new.transforms):
         times_by_channel = [
@@ -457,8 +459,23 @@ def _log(part: Part, work: _Work, index: MessageIndex, rows: Mapping[int, I64], 
     return moved.derive(**changes)
 
 
-def _itself(decoder: PayloadDecoder) -> PayloadDecoder:
-    return decoder
+def _decoded_in(source: Log, info: ChannelInfo, of_source: ChannelInfo, rows: I64) -> ChannelInfo:
+    """Return *info* with the decoder that a channel has in *source*, for its messages that were at *rows* there."""
+
+    def decoder() -> PayloadDecoder | None:
+        read = of_source.decoder()
+        return None if read is None else _SourceDecoder(read, source.index, rows)
+
+    return replace(info, decoder=decoder)
+
+
+def _in_ros_axes(source: Log, infos: Sequence[ChannelInfo], rows: Mapping[int, I64]) -> list[ChannelInfo]:
+    """Return *infos* in metres and right-handed axes, as the channels of *source* are then."""
+    turned = source.ros_axes().scan.channels
+    return [
+        _decoded_in(source, replace(other, topic=info.topic), other, rows[n]) if n in rows else info
+        for n, (info, other) in enumerate(zip(infos, turned, strict=True))
+    ]
 
 
 class _SourceDecoder:
@@ -604,20 +621,19 @@ class Changes:
     ) -> ChangedLog:
         """Return *log* with the changes, without writing it.
 
-        files, folder  for the temporary files of formats of which only a written log tells all messages, and of
-                       several files, which become one first
+        files, folder  for the temporary file of several files, which become one first
         keeps_content  what the log holds besides messages stays as it is
         """
         made = ChangedLog(log, {})
         if isinstance(log, JoinedLog):
-            made.take(temporary(whole_log(log), [], files, folder))
+            made.take(_merged(log, files, folder))
             log = made.log
         if self.recipe is not None:
             part, edits = plan_edits(log, self.recipe)
-            made.take(_made(part, edits, files, folder, keeps_content), edits, edits.plan.problems)
+            made.take(transformed(part, [edits], keeps_content), edits, edits.plan.problems)
         if self.migrate is not None:
             part, migration, skipped = self._migration(made.log)
-            made.take(_made(part, migration, files, folder, keeps_content), migration, skipped)
+            made.take(transformed(part, [migration], keeps_content), migration, skipped)
         return made
 
     def part_of(
@@ -628,7 +644,7 @@ class Changes:
         The selection is about the log with its changes.
         """
         if isinstance(log, JoinedLog):
-            joined = temporary(whole_log(log), [], files, folder)
+            joined = _merged(log, files, folder)
             part, transforms, skipped = self.part_of(joined.log, chosen, files, folder)
             return replace(part, notes=(*joined.notes, *part.notes)), transforms, [*joined.skipped, *skipped]
         part, transforms, skipped = whole_log(log), list[Transform](), list[str]()
@@ -646,8 +662,6 @@ class Changes:
             return part, transforms, skipped
         made = self.made_of(log, files, folder)
         selected = part_of(made.log, chosen)
-        if made.is_written:
-            return replace(selected, notes=(*made.notes, *selected.notes)), [], list(made.skipped)
         moves = any(transform.moves_times for transform in made.transforms)
         start, end = (None, None) if moves else earlier((selected.start, selected.end), part.shift)
         return (
@@ -665,25 +679,17 @@ class Changes:
         )
 
 
-def _made(
-    part: Part, transform: Transform, files: ExitStack, folder: str | None, keeps_content: bool
-) -> TransformedLog:
-    return transformed(part, [transform], keeps_content) or temporary(part, [transform], files, folder)
+def _merged(log: JoinedLog, files: ExitStack, folder: str | None) -> TransformedLog:
+    """Return the files of *log* as one, from a temporary file, as long as *files* are open.
 
-
-def temporary(
-    part: Part, transforms: Sequence[Transform], files: ExitStack, folder: str | None, by_time: bool = False
-) -> TransformedLog:
-    """Return what ``rewrite`` writes of *part* in its own format, from a temporary file, as long as *files* are open.
-
-    For logs of which only the new file tells all messages, and for several files that become one.
+    What is redacted in one file has to be found in all of them: in their metadata, parameters and attachments, too.
     """
     place = files.enter_context(tempfile.TemporaryDirectory(prefix=".logreel-parts-", dir=folder))
-    path = os.path.join(place, f"changed{format_of(part.log).suffixes[0]}")
-    done = rewrite([part], Target(path), by_time, transforms)
-    log = files.enter_context(open_log(path))
-    log.name = part.log.name
-    return TransformedLog(log, {}, list(done.notes), list(done.skipped), is_written=True)
+    path = os.path.join(place, f"merged{format_of(log).suffixes[0]}")
+    done = rewrite([whole_log(log)], Target(path))
+    merged = files.enter_context(open_log(path))
+    merged.name = log.name
+    return TransformedLog(merged, {}, list(done.notes), list(done.skipped))
 
 
 @dataclass
@@ -692,13 +698,11 @@ class ChangedLog:
 
     rows        rows in the source by channel number; a channel without keeps its rows
     transforms  what changed it
-    is_written  whether a temporary file was needed, so that *rows* say nothing
     """
 
     log: Log
     rows: dict[int, I64]
     transforms: tuple[Transform, ...] = ()
-    is_written: bool = False
     notes: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
 
@@ -708,7 +712,6 @@ class ChangedLog:
         """Go on with *made*, which *transform* made of the log so far; None: that in one file."""
         before = self.rows
         self.rows = {n: before[n][rows] if n in before else rows for n, rows in made.rows.items()}
-        self.is_written = self.is_written or made.is_written
         self.log, self.transforms = made.log, (*self.transforms, *([] if transform is None else [transform]))
         self.notes, self.skipped = (*self.notes, *made.notes), (*self.skipped, *skipped, *made.skipped)
 
