@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from logreel.dataclass import NamedTuple, dataclass
 from logreel.errors import DefinitionError
@@ -54,6 +55,7 @@ FIRST = (
 )
 #: The kinds of default that a ``Q`` record states, by bit.
 DEFAULT_KINDS = ("system", "setup")
+_DOUBLE = struct.Struct("<d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +79,13 @@ class KeyedRecord:
 
     @property
     def default_kinds(self) -> list[str]:
-        """The defaults that a ``Q`` record states: ``system``, ``setup`` or both."""
-        return [name for bit, name in enumerate(DEFAULT_KINDS) if self.key.head >> bit & 1]
+        """The defaults that a ``Q`` record states; see ``default_kinds``."""
+        return default_kinds(self.key.head)
+
+
+def default_kinds(head: int) -> list[str]:
+    """Return the defaults that the first byte of a ``Q`` record states: ``system``, ``setup`` or both."""
+    return [name for bit, name in enumerate(DEFAULT_KINDS) if head >> bit & 1]
 
 
 class KeyedRecords:
@@ -111,12 +118,13 @@ class KeyedRecords:
         """File position where the first definitions end."""
         return self._phases[0]
 
-    def is_initial(self, offset: int) -> bool:
-        """Return whether a record is among the definitions.
+    def are_initial(self, offsets: I64) -> NDArray[np.bool_]:
+        """Return bool[n]: whether records are among the definitions.
 
         A parameter there is an initial value, a later one a change.
         """
-        return offset < self._phases[self._found.segment_of(offset) - 1]
+        segment = np.searchsorted(self._found.segments, offsets, side="right")
+        return np.asarray(offsets < np.array(self._phases, np.int64)[segment - 1])
 
     @cached_property
     def entries(self) -> list[KeyedRecord]:
@@ -202,16 +210,17 @@ class KeyedRecords:
 
     def parameters(self, times_of: Callable[[list[int]], I64]) -> list[Parameter]:
         """Return all parameters; *times_of* gives int64[n] ns for file positions."""
+        first = self.are_initial(np.array([e.offset for e in self.entries], np.int64)).tolist()
         initial: dict[str, Any] = {}
         changes: dict[str, list[KeyedRecord]] = {}
         defaults: dict[str, dict[str, Any]] = {}
         types: dict[str, str] = {}
-        for e in self.entries:
+        for e, is_first in zip(self.entries, first, strict=True):
             if e.kind in "PQ":
                 types.setdefault(e.name, e.key.type)
             if e.kind == "Q":
                 defaults.setdefault(e.name, {}).update(dict.fromkeys(e.default_kinds, e.value))
-            elif e.kind == "P" and self.is_initial(e.offset):
+            elif e.kind == "P" and is_first:
                 initial[e.name] = e.value
             elif e.kind == "P":
                 changes.setdefault(e.name, []).append(e)
@@ -228,16 +237,23 @@ class KeyedRecords:
             for name, type_name in types.items()
         ]
 
-    def parameter_bytes(self, entry: KeyedRecord) -> bytes:
-        """Encode a ``P`` or ``Q`` record as a message of the channel ``~parameter``."""
-        state = "initial" if self.is_initial(entry.offset) else "change"
-        if entry.kind == "Q":
-            state = "+".join(entry.default_kinds) + " default"
-        name, kind, of = entry.key.name.encode(), state.encode(), entry.key.type.encode()
-        sizes = len(name), len(kind), len(of)
-        return b"%c%b%c%b%c%b" % (sizes[0], name, sizes[1], kind, sizes[2], of) + struct.pack(
-            "<d", float(entry.value)
-        )
+    def parameter_messages(self, offsets: I64) -> Iterator[bytes]:
+        """Yield the ``P`` and ``Q`` records at *offsets* as messages of the channel ``~parameter``.
+
+        A log has more than a thousand of them, which were checked when it was read.
+        """
+        view, initial = self._source.view, self.are_initial(offsets).tolist()
+        for at, is_first in zip(offsets.tolist(), initial, strict=True):
+            payload = records.payload_at(self._source, at)
+            state, key_at = ("initial" if is_first else "change"), 0
+            if view[at + 2] == ord("Q"):
+                state, key_at = "+".join(default_kinds(payload[0])) + " default", 1
+            end = key_at + 1 + payload[key_at]
+            of, _, name = payload[key_at + 1 : end].partition(b" ")
+            value = records.PARAMETERS[of.decode()].unpack_from(payload, end)[0]
+            kind = state.encode()
+            sizes = len(name), len(kind), len(of)
+            yield b"%c%b%c%b%c%b" % (sizes[0], name, sizes[1], kind, sizes[2], of) + _DOUBLE.pack(value)
 
 
 def _attachment(name: str, parts: list[KeyedRecord]) -> Attachment:
@@ -301,8 +317,8 @@ class NonDataRecords:
     @cached_property
     def initial_parameters(self) -> I64:
         """int64[n]: positions of all defaults, and of the parameters among the definitions."""
-        initial = [at for at in self.keyed.positions("P") if self.keyed.is_initial(at)]
-        return np.array(initial + self.keyed.positions("Q"), np.int64)
+        parameters, defaults = (np.array(self.keyed.positions(letter), np.int64) for letter in "PQ")
+        return np.concatenate([parameters[self.keyed.are_initial(parameters)], defaults])
 
     # ---------------------------------------------------------------------------------------------- content
 
@@ -333,6 +349,10 @@ class NonDataRecords:
             level, stamp = struct.unpack_from("<BQ", payload)
             tag, text = 0, payload[9:]
         return LoggedString((level - 0x30) & 0xFF, tag, min(stamp * NS_PER_US, TIME_MAX), text)
+
+    def dropouts_at(self, positions: I64) -> Iterator[bytes]:
+        """Yield the two bytes of the duration of each dropout."""
+        return (self.source.read(at + HEAD, 2) for at in positions.tolist())
 
     def dropout_ms(self, at: int) -> int:
         """Return the duration in ms of the dropout at a position."""
@@ -441,25 +461,23 @@ def synthetic_messages(
     """
     if compare is not None:
         compare(others.positions)
-    data, messages = bytearray(), {}
-    keyed_at = {e.offset: e for e in others.keyed.entries}
+    payloads, messages, begin = list[bytes](), {}, 0
     for number, channel in enumerate(channels, len(others.found.channels)):
         offsets = channel.offsets
-        where, times = np.empty(len(offsets) + 1, np.int64), np.empty(len(offsets), np.int64)
-        for i, at in enumerate(offsets.tolist()):
-            where[i] = len(data)
-            if channel.kind == "~text":
-                level, tag, times[i], text = others.string_at(at)
-                data += struct.pack("<BHH", level, tag, len(text)) + text
-            elif channel.kind == "~parameter":
-                data += others.keyed.parameter_bytes(keyed_at[at])
-            else:
-                data += others.source.read(at + HEAD, 2)
-        where[-1] = len(data)
-        if channel.kind != "~text":
+        if channel.kind == "~text":
+            strings = [others.string_at(at) for at in offsets.tolist()]
+            own = [struct.pack("<BHH", level, tag, len(text)) + text for level, tag, _, text in strings]
+            times = np.array([string.time for string in strings], np.int64)
+        else:
+            is_parameters = channel.kind == "~parameter"
+            own = list(
+                others.keyed.parameter_messages(offsets) if is_parameters else others.dropouts_at(offsets)
+            )
             times = log_times.of_records(offsets)
-        messages[number] = SyntheticMessages(where[:-1], np.diff(where), times, offsets)
-    return np.frombuffer(data, np.uint8), messages
+        size = np.array(list(map(len, own)), np.int64)
+        messages[number] = SyntheticMessages(begin + np.cumsum(size) - size, size, times, offsets)
+        payloads, begin = payloads + own, begin + int(size.sum())
+    return np.frombuffer(b"".join(payloads), np.uint8), messages
 
 
 #: Levels of syslog.

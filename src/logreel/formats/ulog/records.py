@@ -162,7 +162,7 @@ _NAME_BYTES = frozenset("".join(_NAME).encode())
 _TYPED = lazy_pattern(rb"([A-Za-z0-9_\-/]+)(?:\[(\d{1,9})\])? ([A-Za-z0-9_\-/ ]+)")
 _NUMBERS = (b"int32_t", b"float")
 #: The types of parameters, of which a log has a thousand: too many for an array each.
-_PARAMETERS = {"int32_t": struct.Struct("<i"), "float": struct.Struct("<f")}
+PARAMETERS = {"int32_t": struct.Struct("<i"), "float": struct.Struct("<f")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,8 +186,8 @@ class KeyValue:
         scalar = BASIC.get(self.type)
         if scalar is None:
             return self.data
-        if self.count is None and len(self.data) == 4 and self.type in _PARAMETERS:
-            return _PARAMETERS[self.type].unpack(self.data)[0]
+        if self.count is None and len(self.data) == 4 and self.type in PARAMETERS:
+            return PARAMETERS[self.type].unpack(self.data)[0]
         dtype = np.dtype(SCALARS[scalar][0])
         if len(self.data) % dtype.itemsize or not self.data:
             return self.data

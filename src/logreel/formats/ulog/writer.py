@@ -104,19 +104,19 @@ class MetadataCopier:
             if text.name not in self._definitions:
                 self._definitions.add(text)
                 self._out += pack_record("F", payload)
+        initial = set(state.initial_parameters.tolist())
         messages = [
             text
             for entry in state.keyed.entries
-            if entry.kind != "I" or entry.key.name not in replaced
+            if (entry.kind != "I" or entry.key.name not in replaced)
+            and (entry.kind != "P" or entry.offset in initial)
             for text in self._add_entry(state, entry)
         ]
         return [*messages, *self._add_multiples(state, replaced), *_unknown_record_messages(state)]
 
     def _add_entry(self, state: NonDataRecords, entry: KeyedRecord) -> Iterator[str]:
         """Collect information, a parameter or a default if its name is new; else yield a message if it differs."""
-        if entry.key.name == UTC_OFFSET:
-            return
-        if entry.kind == "M" or (entry.kind == "P" and not state.keyed.is_initial(entry.offset)):
+        if entry.key.name == UTC_OFFSET or entry.kind == "M":
             return
         payload = _masked(self.masking, entry, records.payload_at(state.source, entry.offset))
         known = self._known.setdefault((entry.kind, entry.key.name, entry.key.head), payload)
