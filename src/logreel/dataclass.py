@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     import re
-    from collections.abc import Callable
     from dataclasses import asdict as asdict
     from dataclasses import dataclass as dataclass
     from dataclasses import field as field
@@ -198,7 +197,7 @@ def _dataclass(
     if init:
         added["__init__"] = start = _Init(added["__logreel_fields__"])
     if repr and "__repr__" not in inherited:
-        added["__repr__"] = _repr_of([name for name, each in fields.items() if each.repr])
+        added["__repr__"] = _repr
     if eq:
         added |= _compare(inherited, [name for name, each in fields.items() if each.compare], frozen)
     if frozen:
@@ -228,14 +227,22 @@ def _with_slots(cls: Any, fields: dict[str, _Field], added: dict[str, Any]) -> A
     return made
 
 
-def _repr_of(names: list[str]) -> Callable[[Any], str]:
-    from reprlib import recursive_repr
+#: Objects that are shown now, by identity and thread: one inside itself is shown as "...".
+_shown: set[tuple[int, int]] = set()
 
-    @recursive_repr()
-    def __repr__(self: Any) -> str:  # noqa: N807
+
+def _repr(self: Any) -> str:
+    from _thread import get_ident
+
+    key = id(self), get_ident()
+    if key in _shown:
+        return "..."
+    _shown.add(key)
+    try:
+        names = (each.name for each in self.__logreel_fields__ if each.repr)
         return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in names)})"
-
-    return __repr__
+    finally:
+        _shown.discard(key)
 
 
 def _compare(namespace: Any, names: list[str], frozen: bool) -> dict[str, Any]:

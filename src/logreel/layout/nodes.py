@@ -351,6 +351,12 @@ def leaves_of(node: Node, place: Place, sizes: dict[int, Measure]) -> Iterator[L
         case Struct(fields=fields):
             at = place.offset
             for f in fields:
+                if isinstance(f.node, Scalar) and not place.axes:
+                    # Most fields: of these a log has thousands.
+                    kind = "int8" if f.node.type == "char" else f.node.type
+                    yield Leaf((*place.path, f.name), kind, (at,))
+                    at += SCALARS[f.node.type][1]
+                    continue
                 if not isinstance(f.node, Padding):
                     yield from leaves_of(f.node, Place((*place.path, f.name), at, place.axes), sizes)
                 at += measure(f.node, sizes).size or 0
