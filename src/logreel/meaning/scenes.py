@@ -59,6 +59,10 @@ _SCANS = (LaserScan, RangeScan)
 UNKNOWN = "The log gives no valid horizontal position here: the vehicle is drawn at the origin."
 #: Fields by which points are coloured, best first.
 _VALUES = ("intensity", "intensities", "reflectivity", "i", "signal")
+#: What points can be coloured by besides their fields: the colours of the message, and one colour for all.
+COLOURS, PLAIN = "rgb", "none"
+#: Clouds before the last one that stay in sight, and points of such clouds of one channel that are kept in memory.
+PAST, PAST_POINTS = 128, 2_000_000
 #: Usual length, width and height in metres of actors whose box the log does not have: by words of their model, else by
 #: their type. Older recordings of CARLA have no boxes.
 USUAL_SIZES = {
@@ -97,6 +101,21 @@ class SceneSource:
     shown: bool
 
 
+@dataclass(frozen=True, slots=True)
+class CloudLook:
+    """How point clouds and scans are shown.
+
+    colour  name of the field that colours them, COLOURS, or PLAIN; empty, and where it is missing: clouds by the
+            colours of the message, else by what was measured, else by height; scans in one colour
+    decay   ns: clouds that are at most so much older than the last one stay where they were in the fixed frame
+    points  number of points of all clouds together
+    """
+
+    colour: str = ""
+    decay: int = 0
+    points: int = POINTS
+
+
 @dataclass(slots=True)
 class SceneItem:
     """What one channel shows at one moment.
@@ -108,6 +127,7 @@ class SceneItem:
     total    number of points in the log, where fewer are sent
     arrays   float32 or uint8 arrays by name
     labels   a text for each box, or for each place of ``text_at``
+    fields   by which its points can be coloured, and *colour*: by which they are
     """
 
     topic: str
@@ -119,6 +139,8 @@ class SceneItem:
     total: int = 0
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
     labels: list[str] = field(default_factory=list)
+    fields: list[str] = field(default_factory=list)
+    colour: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +214,7 @@ def scene_at(
     fixed: str | None = None,
     topics: Collection[str] | None = None,
     have: Mapping[str, int] | None = None,
-    points: int = POINTS,
+    look: CloudLook | None = None,
 ) -> Scene:
     """Return what *log* shows at the moment *at* (ns): of each channel the last message at or before it.
 
@@ -201,8 +223,9 @@ def scene_at(
     fixed   frame in which everything is placed; None or unknown: one with a usual name, or the root of the most frames
     topics  channels to show; None: those that ``scene_sources`` proposes
     have    times of messages by topic whose arrays need not be sent again
-    points  number of points of all clouds together
+    look    how point clouds are shown
     """
+    look, wanted_frame = look or CloudLook(), fixed
     chosen = (
         set(topics) if topics is not None else {source.topic for source in scene_sources(log) if source.shown}
     )
@@ -214,7 +237,9 @@ def scene_at(
     at = max(at, min((int(ch.times.min()) for ch, _, _ in sources if len(ch)), default=at))
     tree = LogFrames.of(log).at(at)
     fixed = fixed if fixed in tree.names else tree.fixed()
-    clouds = sum(shown_as == "cloud" for _, _, shown_as in sources)
+    # Clouds share the points that are sent; scans are small.
+    share = look.points // max(1, sum(shown_as == "cloud" for _, _, shown_as in sources))
+    look = CloudLook(look.colour, look.decay, share)
     for ch, lens, shown_as in sources:
         if shown_as == "body" and ch.topic not in bodies:
             continue
@@ -222,7 +247,7 @@ def scene_at(
             if isinstance(lens, Markers):
                 item = _markers(ch, lens, at, tree, fixed)
             else:
-                item = _item(ch, lens, shown_as, at, bodies.get(ch.topic), points // max(1, clouds))
+                item = _item(ch, lens, shown_as, at, bodies.get(ch.topic), look)
         except LogError as error:
             item = SceneItem(ch.topic, shown_as, at, note=f"It cannot be read: {error.text}", place=None)
         if item is not None:
@@ -230,9 +255,17 @@ def scene_at(
                 item.note = f"{FIRST} {item.note}".rstrip()
             items.append(item)
     _place_all(items, tree, fixed)
+    lens_by_topic = {ch.topic: (ch, lens) for ch, lens, _ in sources}
     for item in items:
-        if known.get(item.topic) == item.time:
+        # Clouds of the past are sent in the fixed frame, which must be the one that the page has them in.
+        is_same = known.get(item.topic) == item.time and (not look.decay or fixed == wanted_frame)
+        stays = look.decay > 0 and item.kind in ("cloud", "scan") and item.place is not None
+        if is_same:
             item.arrays = {}
+        elif stays:
+            _add_past(item, *lens_by_topic[item.topic], look, fixed)
+        if stays:
+            item.place, item.frame = NOWHERE, fixed
     return Scene(fixed, tree, items)
 
 
@@ -244,13 +277,13 @@ def last_time(ch: Channel, at: int) -> int | None:
 
 
 def _item(
-    ch: Channel, lens: Any, shown_as: str, at: int, pose: VehiclePose | None, points: int
+    ch: Channel, lens: Any, shown_as: str, at: int, pose: VehiclePose | None, look: CloudLook
 ) -> SceneItem | None:
     time = last_time(ch, at)
     if time is None:
         return None
     if shown_as in ("cloud", "scan"):
-        return _points(ch, lens, shown_as, time, points)
+        return _points(ch, lens, shown_as, time, look)
     if shown_as == "actors":
         return _actors(ch, lens, time)
     if shown_as == "grid":
@@ -274,18 +307,24 @@ def _finite(values: F64) -> NDArray[np.float32]:
         return np.nan_to_num(values.astype(np.float32), posinf=0.0, neginf=0.0)
 
 
-def _points(ch: Channel, lens: Any, shown_as: str, time: int, limit: int) -> SceneItem | None:
+def points_at(ch: Channel, lens: Any, time: int) -> Points | None:
+    """Return the points of the message of *ch* at *time* (ns), or of the revolution at that time; None without any."""
     points_then: Points | None = None
     start, end = (time - TURN, time + TURN) if isinstance(lens, PacketCloud) else (time, time + 1)
     more = {"calibration": _calibration(ch, lens)} if isinstance(lens, PacketCloud) else {}
     for cloud in lens.clouds(ch, start, end, **more):
         if points_then is None or cloud.time <= time:
             points_then = cloud
+    return points_then
+
+
+def _points(ch: Channel, lens: Any, shown_as: str, time: int, look: CloudLook) -> SceneItem | None:
+    points_then = points_at(ch, lens, time)
     if points_then is None:
         return None
     rows, place = points_then.seen
     total = len(rows)
-    step = -(-total // max(1, limit)) or 1
+    step = -(-total // max(1, look.points)) or 1
     rows = rows[::step]
     item = SceneItem(ch.topic, shown_as, time, plain_name(points_then.frame), total=total)
     item.arrays["position"] = place[::step]
@@ -293,19 +332,105 @@ def _points(ch: Channel, lens: Any, shown_as: str, time: int, limit: int) -> Sce
         item.note = f"{len(rows)} of {total} points are shown."
     if points_then.lost:
         item.note += f" The message lacks {points_then.lost} of its points."
-    _colour(item, points_then, rows)
+    item.fields = colour_fields(points_then)
+    item.colour = _colour(item, points_then, rows, look.colour)
     return item
 
 
-def _colour(item: SceneItem, cloud: Points, rows: NDArray[Any]) -> None:
-    """Add the colours of points, or else a measured value, if the message has them."""
-    fields, colours = cloud.fields, cloud.colours
+def colour_fields(cloud: Points) -> list[str]:
+    """Return the names of what the points of *cloud* can be coloured by: COLOURS, then fields with one number each."""
+    numbers = [
+        name
+        for name, values in cloud.fields.items()
+        if values.ndim == 1 and values.dtype.kind in "iufb" and name not in ("rgb", "rgba")
+    ]
+    return [*([COLOURS] if cloud.colours is not None else []), *numbers]
+
+
+def field_values(cloud: Points, name: str) -> NDArray[np.float32]:
+    """Return float32[k]: the values of a field; large whole numbers, such as times, from the least one."""
+    values = cloud.fields[name]
+    if values.dtype.kind in "iu" and values.dtype.itemsize == 8 and len(values):
+        values = values - values.min()
+    return _finite(np.asarray(values, np.float64))
+
+
+def _colour(item: SceneItem, cloud: Points, rows: NDArray[Any], wanted: str) -> str:
+    """Add the colours of points, or else a measured value, if the message has them; return what colours them."""
+    # The few points of a scan are seen best in one colour.
+    if wanted == PLAIN or (item.kind == "scan" and wanted not in item.fields):
+        return PLAIN
+    colours = cloud.colours if wanted not in item.fields or wanted == COLOURS else None
     if colours is not None:
         item.arrays["rgb"] = colours[rows]
-        return
-    name = next((name for name in _VALUES if name in fields and fields[name].ndim == 1), None)
-    if name is not None:
-        item.arrays["value"] = _finite(np.asarray(fields[name][rows], np.float64))
+        return COLOURS
+    name = wanted if wanted in item.fields else next((name for name in _VALUES if name in item.fields), "z")
+    if name in item.fields:
+        item.arrays["value"] = field_values(cloud, name)[rows]
+    return name
+
+
+#: Clouds of the past by channel: what was asked, then the arrays of each in the fixed frame.
+_PAST: WeakKeyDictionary[Channel, tuple[Any, dict[int, dict[str, NDArray[Any]]]]] = WeakKeyDictionary()
+
+
+def _add_past(item: SceneItem, ch: Channel, lens: Any, look: CloudLook, fixed: str) -> None:
+    """Add the clouds before that of *item*, where they were in the fixed frame, in which all of them are then."""
+    times = np.unique(ch.times[ch.log.index.rows_between(ch.number, item.time - look.decay, item.time)])
+    if isinstance(lens, PacketCloud):
+        # A message is a part of a revolution, which takes a tenth of a second.
+        times = times[np.unique((item.time - times) * 10 // SECOND, return_index=True)[1][::-1]]
+    left_out = max(0, len(times) - PAST)
+    times = times[left_out:]
+    # Powers of two, so that the clouds that are kept can be used again for the next moments.
+    few = CloudLook(item.colour, 0, look.points >> len(times).bit_length())
+    asked = (few, fixed)
+    before = _PAST.get(ch)
+    kept = before[1] if before is not None and before[0] == asked else {}
+    _PAST[ch] = (asked, kept)
+    parts = [_fixed_arrays(_thinned(item, few.points))]
+    for time in times.tolist()[::-1]:
+        if time not in kept:
+            cloud = _points(ch, lens, item.kind, time, few)
+            kept[time] = {} if cloud is None else _fixed_arrays(_placed_then(cloud, ch.log, fixed))
+        if kept[time].keys() == parts[0].keys():
+            parts.append(kept[time])
+    room = PAST_POINTS
+    for time in sorted(kept, reverse=True):
+        room -= len(kept[time].get("position", ()))
+        if room < 0 or len(kept) > 4 * PAST:
+            del kept[time]
+    item.arrays = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    if left_out:
+        item.note = f"{left_out} older clouds are left out. {item.note}".rstrip()
+
+
+def _thinned(item: SceneItem, points: int) -> SceneItem:
+    step = -(-len(item.arrays["position"]) // max(1, points)) or 1
+    arrays = {name: values[::step] for name, values in item.arrays.items()}
+    return SceneItem(item.topic, item.kind, item.time, item.frame, place=item.place, arrays=arrays)
+
+
+def _placed_then(cloud: SceneItem, log: Log, fixed: str) -> SceneItem:
+    """Return *cloud* with its place at its own time, by the transforms or by the vehicle of that time."""
+    items, tree = [cloud], LogFrames.of(log).at(cloud.time)
+    if not cloud.frame:
+        bodies = bodies_of(log)
+        bodied = ((ch, lens, kind) for ch, lens, kind in _spatial(log) if kind in ("body", "pose"))
+        body = (
+            _item(ch, lens, kind, cloud.time, bodies.get(ch.topic), CloudLook()) for ch, lens, kind in bodied
+        )
+        items += [pose for pose in body if pose is not None and not pose.frame][:1]
+    _place_all(items, tree, fixed)
+    return cloud
+
+
+def _fixed_arrays(item: SceneItem) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a cloud with its points in the fixed frame; {} if it has no place there."""
+    if item.place is None:
+        return {}
+    place = item.place.position + rotated(item.place.rotation, item.arrays["position"].astype(np.float64))
+    return item.arrays | {"position": _finite(place)}
 
 
 #: Decoded markers by channel and row: the cursor asks for those of the last hundreds of messages again and again.

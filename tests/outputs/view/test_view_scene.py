@@ -17,7 +17,7 @@ from logreel.lenses.motion import from_aerospace
 from logreel.lenses.rotation import turn_to
 from logreel.meaning import frames
 from logreel.meaning.frames import NOWHERE, FramePlace, FramesAt, LogFrames
-from logreel.meaning.scenes import USUAL_SIZES, scene_at, scene_sources
+from logreel.meaning.scenes import USUAL_SIZES, CloudLook, scene_at, scene_sources
 from support.oracles.frames import Oracle, Sent, slerp
 from support.oracles.ros1 import channel
 from support.samples.carla.drive import drive as carla_drive
@@ -199,7 +199,7 @@ def cloud(points: np.ndarray) -> logreel.Log:
 def test_large_clouds_are_decimated_to_the_limit_and_say_so() -> None:
     points = np.random.default_rng(1).normal(size=(1000, 4))
     points[::10, 0] = np.nan
-    (item,) = scene_at(cloud(points), S, points=200).items
+    (item,) = scene_at(cloud(points), S, look=CloudLook(points=200)).items
     finite = points[np.isfinite(points[:, 0])].astype(np.float32)
     assert item.total == 900
     np.testing.assert_array_equal(item.arrays["position"], finite[::5, :3])

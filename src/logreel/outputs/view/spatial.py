@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 PIXELS = 64 << 20
 #: Messages, and bytes, of a video that are searched back for a key frame, and sent at most in one answer.
 KEY_MESSAGES, VIDEO_BYTES = 600, 32 << 20
+#: Milliseconds for which clouds of points stay in sight, at most.
+DECAY = 60_000
 #: First bytes of encoded pictures that browsers show, with the media type.
 _MEDIA = (
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -382,6 +384,8 @@ _SCENE = (
     RequestParameter("fixed_frame", text="Frame that does not move"),
     RequestParameter("topic", text="Topic of a channel; all without it", repeated=True),
     RequestParameter("have", text="Times of what the page has, by topic, as JSON"),
+    RequestParameter("color", text="Field that colours points, rgb or none", default=""),
+    RequestParameter("decay", number(0, DECAY), "Milliseconds for which clouds of points stay", 0),
 )
 _WIDTH = RequestParameter("width", number(1, 1 << 14), "Pixels at most", 1 << 14)
 _TILE = tuple(RequestParameter(name, number(0, (1 << MOST_ZOOM) - 1)) for name in "zxy")
@@ -472,7 +476,8 @@ def _scene(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
     have = _times(request.get("have"), opened.start)
     with opened.open(request) as log:
         topics = request.all("topic") or None
-        moment = scene.scene_at(log, at, request.get("fixed_frame"), topics, have)
+        look = scene.CloudLook(request.get("color"), request.get("decay") * 10**6)
+        moment = scene.scene_at(log, at, request.get("fixed_frame"), topics, have, look)
     items, parts, size = [], [], 0
     for item in moment.items:
         arrays = {}
@@ -492,6 +497,8 @@ def _scene(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
                 "note": item.note,
                 "total": item.total,
                 "labels": item.labels,
+                "fields": item.fields,
+                "color": item.colour,
                 "arrays": arrays,
             }
         )

@@ -9,13 +9,16 @@ import { decode } from "./scene/decode.js";
 import { Orbit } from "./scene/orbit.js";
 import { bounds, frameAxes, middle, put, shape } from "./scene/items.js";
 import { colour, free, grid, gridKey, line } from "./scene/shapes.js";
-import { names, notes } from "./scene/words.js";
+import { keys, names, notes } from "./scene/words.js";
 
 const KINDS = { cloud: "Point clouds", scan: "Scans", pose: "Poses", path: "Paths", actors: "Actors", body: "Vehicles", grid: "Maps of occupancy", markers: "Markers", frames: "Transforms" };
 /** Kinds whose arrays stay until the next message. */
 const KEPT = new Set(["cloud", "scan", "path", "grid"]);
 /** Pixels that poses and vehicles have at least. */
 const LEAST = 34;
+/** Pixels of a point, and seconds for which clouds stay. */
+const SIZES = [1, 1.6, 2.5, 4, 6], DECAYS = [0, 0.5, 1, 3, 10, 30];
+const POINTS = { colour: "", size: null, decay: 0 };
 const VIEWS = { Oblique: [-2.2, 0.6], "From above": [-Math.PI / 2, Math.PI / 2 - 0.01], "From behind": [Math.PI, 0.35], "From the side": [-Math.PI / 2, 0.15] };
 
 export function create(context, settings) {
@@ -23,7 +26,7 @@ export function create(context, settings) {
 }
 
 class ScenePanel {
-  constructor(context, { log, topics, fixed, follow, tags }) {
+  constructor(context, { log, topics, fixed, follow, tags, points }) {
     this.title = "3D";
     this.context = context;
     this.log = context.log(log ?? "").id;
@@ -31,6 +34,7 @@ class ScenePanel {
     this.fixed = fixed ?? null;
     this.following = follow !== false;
     this.tagged = tags !== false;
+    this.points = { ...POINTS, ...points };
     this.items = new Map();
     this.trails = new Map();
     this.render = frame(() => this.#render());
@@ -44,9 +48,10 @@ class ScenePanel {
     this.tags = el("div", {});
     this.notes = el("ul", { class: "notes" });
     this.place.append(this.tags, this.notes);
-    this.frameButton = button("Frame", "Choose the fixed frame", (event) => menu(event.currentTarget, this.#frames()));
+    this.frameButton = button("Frame", "Choose the fixed frame", (event) => menu(event.currentTarget, this.#frames()), { class: "long" });
     element.replaceChildren(el("div", { class: "tool" },
-      button("Show", "Choose what is shown", (event) => menu(event.currentTarget, this.#choices())), this.frameButton, el("span", { class: "spring" }),
+      button("Show", "Choose what is shown", (event) => menu(event.currentTarget, this.#choices())), this.frameButton,
+      this.pointsButton = button("Points", "Choose colour, size and time of points", (event) => menu(event.currentTarget, this.#looks()), { hidden: true }), el("span", { class: "spring" }),
       button("View", "Choose where to look from", (event) => menu(event.currentTarget, Object.entries(VIEWS).map(([text, [turn, tilt]]) => ({ text, run: () => this.#look(turn, tilt) })))),
       this.hold = button("Follow", "Keep the vehicle in the middle", () => { this.following = !this.following; this.orbit.shifted = false; this.#pressed(); this.#render(); this.context.state.changed(); }),
       button("Fit", "Show all", () => { this.orbit.shifted = false; this.#fit(true); this.render(); })), this.place);
@@ -78,7 +83,7 @@ class ScenePanel {
   }
 
   settings() {
-    return { log: this.log, topics: this.chosen ? [...this.chosen] : undefined, fixed: this.fixed ?? undefined, follow: this.following ? undefined : false, tags: this.tagged ? undefined : false };
+    return { log: this.log, topics: this.chosen ? [...this.chosen] : undefined, fixed: this.fixed ?? undefined, follow: this.following ? undefined : false, tags: this.tagged ? undefined : false, points: Object.keys(POINTS).some((name) => this.points[name] !== POINTS[name]) ? this.points : undefined };
   }
 
   resize() {
@@ -113,6 +118,7 @@ class ScenePanel {
     const { api } = this.context;
     this.sources = (await api.get(`/api/logs/${this.log}/scene/sources`)).sources;
     this.tracks = await api.get(`/api/logs/${this.log}/tracks`);
+    this.pointsButton.hidden = !this.sources.some(({ kind }) => kind === "cloud" || kind === "scan");
   }
 
   #shown() {
@@ -162,7 +168,25 @@ class ScenePanel {
   #frames() {
     const names = this.answer?.frames.map(({ name }) => name) ?? [];
     if (!names.length) return [{ text: "The log holds no transforms." }];
-    return [{ text: "Fixed frame" }, ...names.map((name) => ({ text: name, on: name === this.answer.fixed_frame, run: () => { this.fixed = name; this.fitted = false; this.context.state.changed(); this.later(); } }))];
+    return [{ text: "Fixed frame" }, ...names.map((name) => ({ text: name, on: name === this.answer.fixed_frame, run: () => { this.fixed = name; this.fitted = false; if (this.points.decay) this.#clear(); this.context.state.changed(); this.later(); } }))];
+  }
+
+  /** How points look: by which field they are coloured, how large they are, and how long they stay. */
+  #looks() {
+    const { colour: now, size, decay } = this.points;
+    const clouds = [...this.items.values()].filter(({ item }) => item.kind === "cloud" || item.kind === "scan"), fields = new Set(clouds.flatMap(({ item }) => item.fields));
+    const entry = (name, value, text) => ({ text, on: this.points[name] === value, run: () => {
+      this.points = { ...this.points, [name]: value };
+      // Other arrays are needed.
+      for (const { item, object } of clouds) { free(object); this.items.delete(item.topic); }
+      this.asked = null;
+      this.context.state.changed();
+      this.later();
+    } });
+    if (now && now !== "none") fields.add(now);
+    return [{ text: "Colour" }, entry("colour", "", "As measured"), ...[...fields].map((name) => entry("colour", name, name)), entry("colour", "none", "One colour"), null,
+      { text: "Size" }, entry("size", null, "Usual"), ...SIZES.map((pixels) => entry("size", pixels, `${pixels} px`)), null,
+      { text: "Stay" }, ...DECAYS.map((seconds) => entry("decay", seconds, seconds ? `${seconds} s` : "Last cloud only"))];
   }
 
   #look(turn, tilt) {
@@ -189,11 +213,12 @@ class ScenePanel {
     const { api, time, view } = this.context, log = this.log;
     const at = Math.round(time.toLog(log, view.cursor ?? view.window.from)), topic = this.#shown();
     // The window and the cursor may both tell of the same moment.
-    const asked = JSON.stringify([log, at, topic, this.fixed]);
+    const { colour: color, decay } = this.points, fixed = this.fixed ?? (decay ? this.answer?.fixed_frame : null);
+    const asked = JSON.stringify([log, at, topic, fixed, color, decay]);
     if (asked === this.asked) { this.busy = false; return; }
     const have = Object.fromEntries([...this.items].filter(([, one]) => one.keep).map(([name, one]) => [name, one.t]));
     try {
-      const answer = topic.length ? decode(await api.bytes(`/api/logs/${log}/scene`, { at, topic, fixed_frame: this.fixed, have: JSON.stringify(have) })) : { fixed_frame: "", frames: [], items: [] };
+      const answer = topic.length ? decode(await api.bytes(`/api/logs/${log}/scene`, { at, topic, fixed_frame: fixed, have: JSON.stringify(have), color, decay: 1000 * decay || null })) : { fixed_frame: "", frames: [], items: [] };
       if (this.gone || log !== this.log) return;
       this.asked = asked;
       this.#take(answer, topic);
@@ -222,7 +247,7 @@ class ScenePanel {
       let one = this.items.get(item.topic);
       if (!one || Object.keys(item.arrays).length) {
         free(one?.object);
-        one = { object: shape(item), keep: KEPT.has(item.kind) };
+        one = { object: shape(item, this.points.size), keep: KEPT.has(item.kind) };
         this.items.set(item.topic, one);
         this.scene.add(one.object);
       }
@@ -289,7 +314,7 @@ class ScenePanel {
     renderer.render(scene, orbit.camera);
     const { time, view } = this.context, place = this.place;
     this.tags.replaceChildren(...(this.tagged ? names(this, orbit.camera, place.clientWidth, place.clientHeight) : []));
-    this.notes.replaceChildren(...notes(this, time.toLog(this.log, view.cursor ?? view.window.from)).slice(0, 4), el("li", {}, `Grid ${metres(this.ground.userData.step)}`));
+    this.notes.replaceChildren(...notes(this, time.toLog(this.log, view.cursor ?? view.window.from)).slice(0, 4), ...keys(this), el("li", {}, `Grid ${metres(this.ground.userData.step)}`));
     this.element.dataset.drawn = Number(this.element.dataset.drawn ?? 0) + 1;
   }
 

@@ -4,12 +4,12 @@ import * as THREE from "/vendor/three/three.module.min.js";
 import { axes, boxes, colour, craft, line, points } from "./shapes.js";
 import { cells, markers } from "./drawings.js";
 
-/** Return the object for an item; `userData.position` keeps its places. */
-export function shape({ kind, arrays, labels }) {
+/** Return the object for an item; `userData.position` keeps its places. `size` is that of a point, null: the usual one. */
+export function shape({ kind, arrays, labels, color }, size = null) {
   const { position } = arrays, group = new THREE.Group();
   if (position) {
-    if (kind === "cloud") group.add(points(arrays, { size: 1.6 }));
-    else if (kind === "scan") group.add(points(arrays, { size: 3, plain: colour("--series-2") }));
+    if (kind === "cloud") group.add(points(arrays, { size: size ?? 1.6, plain: color === "none" ? colour("--series-1") : null }));
+    else if (kind === "scan") group.add(points(arrays, { size: size ?? 3, plain: color === "none" ? colour("--series-2") : null }));
     else if (kind === "actors") group.add(boxes(arrays, labels));
     else if (kind === "grid") group.add(cells(arrays));
     else if (kind === "markers") group.add(markers(arrays));
@@ -24,6 +24,7 @@ export function shape({ kind, arrays, labels }) {
       if (kind === "body") group.add(line(Float32Array.of(position[0], position[1], 0, ...position.subarray(0, 3)), colour("--faint")));
     }
   }
+  group.userData.range = group.children[0]?.userData.range;
   group.userData.position = kind === "grid" && position ? corners(arrays) : position;
   return group;
 }

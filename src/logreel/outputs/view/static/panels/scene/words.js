@@ -2,7 +2,9 @@
 
 import * as THREE from "/vendor/three/three.module.min.js";
 import { el } from "../../dom.js";
-import { tag } from "./shapes.js";
+import { RAMP } from "../../colours.js";
+import { short } from "../../series.js";
+import { RAMP_ENDS, tag } from "./shapes.js";
 
 /** Return the names of frames and actors, at their places in a picture of this size. */
 export function names({ items, frames }, camera, width, height) {
@@ -42,4 +44,14 @@ export function notes({ items }, now) {
     if (age > 1) note(`The last message is ${age.toFixed(1)} s old.`, item.topic, false);
   }
   return [...said].map(([text, { topics, warn }]) => el("li", { class: warn ? "warn" : null }, `${topics.length > 2 ? `${topics[0]} and ${topics.length - 1} others` : topics.join(", ")}: ${text}`));
+}
+
+/** Return what the colours of points mean: field, least and greatest value. */
+export function keys({ items }) {
+  const [first, last] = RAMP_ENDS, stops = [0, 1, 2, 3, 4].map((k) => `rgb(${RAMP[Math.round(first + ((last - first) * k) / 4)].join(" ")})`);
+  return [...items.values()].filter(({ item, object }) => item.place && object.userData.range).slice(0, 4).map(({ item, object }) => {
+    const [low, high] = object.userData.range, strip = el("i", { class: "ramp" });
+    strip.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
+    return el("li", { class: "key" }, `${item.topic}: ${item.color} ${short(low, 4)} `, strip, ` ${short(high, 4)}`);
+  });
 }

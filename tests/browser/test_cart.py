@@ -1,0 +1,77 @@
+"""A robot with a lidar, a camera, a model and states: what the page shows of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from browser.test_space import colours, data, move_to, pixels, ready, state
+from support.samples.rosbag.cart import cart
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "cart.bag"
+    path.write_bytes(cart())
+    return path
+
+
+def choose(found: Any, panel: str, button: str, entry: str) -> None:
+    """Choose an entry of a menu of a panel."""
+    found.page.click(f"#panel-{panel} .tool button:has-text('{button}')")
+    found.page.click(f".menu button >> text=/^(✓| )*{entry}$/")
+    found.settle()
+
+
+def only(found: Any, *topics: str) -> None:
+    """Show nothing but *topics* in 3D."""
+    for entry in ("/tf", "/tf_static", "/points", "/objects", "robot"):
+        found.page.click("#panel-scene .tool button:has-text('Show')")
+        one = found.page.locator(f".menu button >> text=/^(✓| )*{entry}$/")
+        if one.count() and (one.get_attribute("aria-checked") == "true") != (entry in topics):
+            one.click()
+        else:
+            found.page.keyboard.press("Escape")
+        found.settle()
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_points_are_coloured_by_a_field_and_stay(view, log: Path, dark: bool) -> None:
+    found = view(log, state=state("scene", 2), dark=dark)
+    ready(found, "scene")
+    only(found, "/points")
+    usual = pixels(found, "#panel-scene .space")
+    assert "intensity 0" in found.page.inner_text("#panel-scene .notes")
+    choose(found, "scene", "Points", "ring")
+    ring = pixels(found, "#panel-scene .space")
+    assert "ring 0" in found.page.inner_text("#panel-scene .notes")
+    assert (ring != usual).any()
+    choose(found, "scene", "Points", "6 px")
+    large = pixels(found, "#panel-scene .space")
+    changed = (large != ring).any(axis=2).mean()
+    assert changed > 0.005
+    choose(found, "scene", "Points", "1 s")
+    choose(found, "scene", "Points", "One colour")
+    found.shot(f"cart-points-{'dark' if dark else 'light'}")
+    plain = pixels(found, "#panel-scene .space")
+    assert "ring" not in found.page.inner_text("#panel-scene .notes")
+    assert colours(plain) < colours(large)
+
+
+def test_how_points_look_is_part_of_the_link(view, log: Path) -> None:
+    look = {"colour": "z", "size": 4, "decay": 1}
+    found = view(log, state=state("scene", 2, tabs={"scene": {"points": look, "topics": ["/points"]}}))
+    ready(found, "scene")
+    assert "/points: z " in found.page.inner_text("#panel-scene .notes")
+    asked = [one for one in found.requests if "/scene?" in one]
+    assert any("color=z" in one and "decay=1000" in one for one in asked)
+    before = data(found, "scene", "time")
+    move_to(found, 3)
+    found.page.wait_for_function(
+        "(t) => document.getElementById('panel-scene').dataset.time !== t", arg=before
+    )
+    found.shot("cart-points-z")
+    assert np.ptp(pixels(found, "#panel-scene .space").reshape(-1, 3), axis=0).max() > 100
