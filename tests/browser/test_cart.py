@@ -75,3 +75,40 @@ def test_how_points_look_is_part_of_the_link(view, log: Path) -> None:
     )
     found.shot("cart-points-z")
     assert np.ptp(pixels(found, "#panel-scene .space").reshape(-1, 3), axis=0).max() > 100
+
+
+def test_detections_and_points_are_drawn_on_the_picture(view, log: Path) -> None:
+    found = view(log, state=state("picture", 2))
+    ready(found, "picture")
+    overlay = "#panel-picture canvas.overlay"
+    found.page.wait_for_selector(f"{overlay}[data-boxes='1']")
+    boxed = pixels(found, "#panel-picture .shot .image").astype(int)
+    found.shot("cart-detections")
+    choose(found, "picture", "Draw", "/points")
+    found.page.wait_for_selector(f"{overlay}[data-points='325']")
+    found.shot("cart-picture-points")
+    assert "distance [m] 8" in found.page.inner_text("#panel-picture .drawn")
+    with_points = pixels(found, "#panel-picture .shot .image").astype(int)
+    assert (boxed != with_points).any(axis=2).mean() > 0.01
+    # The middle of the wall is in the middle of the picture, whose right edge shows nothing.
+    choose(found, "picture", "Draw", "ring")
+    assert "ring 0" in found.page.inner_text("#panel-picture .drawn")
+    choose(found, "picture", "Draw", "/points")
+    choose(found, "picture", "Draw", "/detections")
+    bare = pixels(found, "#panel-picture .shot .image")
+    assert colours(bare) < 4
+    # The box is 20 of 64 columns wide and around the middle.
+    columns = np.flatnonzero((boxed != bare).any(axis=(0, 2)))
+    high, wide = bare.shape[:2]
+    scale = min(wide / 64, high / 48)
+    assert columns[-1] - columns[0] == pytest.approx(20 * scale, abs=8)
+
+
+def test_boxes_in_space_have_their_names(view, log: Path) -> None:
+    found = view(log, state=state("scene", 2))
+    ready(found, "scene")
+    found.shot("cart-scene")
+    assert "3 0.50" in found.page.inner_text("#panel-scene .space")
+    with_box = pixels(found, "#panel-scene .space")
+    choose(found, "scene", "Show", "/objects")
+    assert (pixels(found, "#panel-scene .space") != with_box).any(axis=2).mean() > 0.002

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from logreel.lenses.base import LensFinder, Scaled, members
+from logreel.lenses.camera import Camera, Detections, find_camera, find_detections
 from logreel.lenses.cloud import (
     LaserScan,
     Marker,
@@ -63,6 +64,8 @@ __all__ = [
     "ActorBox",
     "ActorPose",
     "ActorStates",
+    "Camera",
+    "Detections",
     "Diagnostics",
     "Fixes",
     "Image",
@@ -97,7 +100,7 @@ __all__ = [
 
 Motion = Pose | LocalPose | Transform | Imu | Joints | ActorPose | ActorBox
 Clouds = PackedCloud | PlainCloud | PacketCloud | LaserScan | RangeScan
-Lens = Position | Text | Image | Clouds | Motion | OccupancyGrid | Markers | Diagnostics
+Lens = Position | Text | Image | Clouds | Motion | OccupancyGrid | Markers | Diagnostics | Camera | Detections
 
 #: What recognises the meaning of a channel; other packages add theirs.
 LENSES: Registry[LensFinder] = Registry(
@@ -110,7 +113,9 @@ LENSES: Registry[LensFinder] = Registry(
             LensFinder("text", find_text, by_fields=True),
             LensFinder("diagnostics", find_diagnostics, by_fields=True),
             LensFinder("image", find_image, by_fields=True),
-            # Before poses, as a marker has one.
+            LensFinder("camera", find_camera, by_fields=True),
+            # Before poses, as a box or a marker has one.
+            LensFinder("detections", find_detections, by_fields=True),
             LensFinder("markers", find_markers, by_fields=True),
             LensFinder("pose", find_pose, by_fields=True),
             LensFinder("transform", find_transform, by_fields=True),

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from logreel.errors import LogError
 from logreel.io.arrays import F64
 from logreel.lenses import (
     ActorPose,
+    Detections,
     LaserScan,
     Lens,
     LocalPose,
@@ -29,6 +31,7 @@ from logreel.lenses import (
     Transform,
     lenses_of,
 )
+from logreel.lenses.camera import DetectedBox
 from logreel.lenses.cloud import SentMarkers
 from logreel.lenses.motion import ActorStates
 from logreel.lenses.rotation import rotated, turn_to
@@ -90,7 +93,7 @@ FIRST = "Nothing was recorded before this moment: the first message is shown."
 
 @dataclass(frozen=True, slots=True)
 class SceneSource:
-    """A channel that can be shown: *kind* is cloud, scan, pose, path, actors, body, grid, markers or frames.
+    """A channel that can be shown: *kind*: cloud, scan, pose, path, actors, body, grid, markers, detections, frames.
 
     shown  whether it is shown unless the user chooses
     """
@@ -193,6 +196,8 @@ def _kind(lens: Lens) -> str:
         return "grid"
     if isinstance(lens, Markers):
         return "markers"
+    if isinstance(lens, Detections):
+        return "detections" if lens.is_solid else ""
     return "frames" if isinstance(lens, Transform) else ""
 
 
@@ -244,7 +249,9 @@ def scene_at(
         if shown_as == "body" and ch.topic not in bodies:
             continue
         try:
-            if isinstance(lens, Markers):
+            if isinstance(lens, Detections):
+                item = _detections(ch, lens, at, tree, fixed)
+            elif isinstance(lens, Markers):
                 item = _markers(ch, lens, at, tree, fixed)
             else:
                 item = _item(ch, lens, shown_as, at, bodies.get(ch.topic), look)
@@ -416,9 +423,9 @@ def _placed_then(cloud: SceneItem, log: Log, fixed: str) -> SceneItem:
     items, tree = [cloud], LogFrames.of(log).at(cloud.time)
     if not cloud.frame:
         bodies = bodies_of(log)
-        bodied = ((ch, lens, kind) for ch, lens, kind in _spatial(log) if kind in ("body", "pose"))
+        bodied = ((ch, lens, role) for ch, lens, role in _spatial(log) if role in ("body", "pose"))
         body = (
-            _item(ch, lens, kind, cloud.time, bodies.get(ch.topic), CloudLook()) for ch, lens, kind in bodied
+            _item(ch, lens, role, cloud.time, bodies.get(ch.topic), CloudLook()) for ch, lens, role in bodied
         )
         items += [pose for pose in body if pose is not None and not pose.frame][:1]
     _place_all(items, tree, fixed)
@@ -628,6 +635,47 @@ def _markers(ch: Channel, lens: Markers, at: int, tree: FramesAt, fixed: str) ->
         item.note = f"{left_out} messages before are left out. {item.note}".rstrip()
     if not standing:
         item.note = f"No marker stands at this moment. {item.note}".rstrip()
+    return item
+
+
+#: Colours of the classes of detections, told apart by all eyes, and the opacity of their boxes.
+SHADES = ((0, 114, 178), (213, 94, 0), (0, 158, 115), (204, 121, 167), (86, 180, 233), (230, 159, 0))
+_CLEAR = 0.35
+
+
+def shade_of(label: str) -> tuple[int, int, int]:
+    """Return red, green and blue, 0 to 255, of a class of detections: always the same for the same one."""
+    return SHADES[crc32(label.encode()) % len(SHADES)]
+
+
+def box_text(box: DetectedBox) -> str:
+    """Return what stands beside a detection: its class and how sure it is."""
+    score = "" if np.isnan(box.score) else f"{box.score:.2f}"
+    return f"{box.label} {score}".strip()
+
+
+def _detections(ch: Channel, lens: Detections, at: int, tree: FramesAt, fixed: str) -> SceneItem | None:
+    time = last_time(ch, at)
+    if time is None:
+        return None
+    boxes = lens.at(ch, int(np.flatnonzero(ch.times == time)[-1]))
+    shapes, none = _Shapes(tree, fixed), np.zeros((0, 3))
+    for box in boxes:
+        colour = np.array([*shade_of(box.label), 255 * _CLEAR]) / 255
+        place = (
+            box.frame,
+            box.position,
+            box.rotation,
+            box.size,
+            colour,
+            none,
+            np.zeros((0, 4)),
+            box_text(box),
+        )
+        shapes.add(Marker(time, box.label, "cube", *place))
+        shapes.add(Marker(time, box.label, "text", *place))
+    item = SceneItem(ch.topic, "detections", time, total=len(boxes), arrays=shapes.arrays())
+    item.labels, item.note = shapes.labels, shapes.notes()
     return item
 
 

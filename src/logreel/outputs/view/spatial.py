@@ -19,6 +19,7 @@ from logreel.errors import LogError, MissingDependencyError, NotFoundError, Unsu
 from logreel.lenses import Image, Picture, lenses_of
 from logreel.log.log import Log
 from logreel.log.times import duration_text
+from logreel.meaning import cameras
 from logreel.meaning import scenes as scene
 from logreel.meaning import tracks as track
 from logreel.meaning.scenes import last_time
@@ -387,6 +388,11 @@ _SCENE = (
     RequestParameter("color", text="Field that colours points, rgb or none", default=""),
     RequestParameter("decay", number(0, DECAY), "Milliseconds for which clouds of points stay", 0),
 )
+_OVERLAY = (
+    RequestParameter("cloud", text="Topic of points that are drawn on the picture", repeated=True),
+    RequestParameter("detections", text="Topic of boxes that are drawn on the picture", repeated=True),
+    RequestParameter("color", text="Field that colours points; their distance without it", default=""),
+)
 _WIDTH = RequestParameter("width", number(1, 1 << 14), "Pixels at most", 1 << 14)
 _TILE = tuple(RequestParameter(name, number(0, (1 << MOST_ZOOM) - 1)) for name in "zxy")
 
@@ -400,6 +406,7 @@ def routes() -> list[Route]:
         Route("/api/logs/{log}/scene", _scene, (replace(AT, default=0), *_SCENE), BYTES),
         Route("/api/logs/{log}/pictures", _pictures),
         Route("/api/logs/{log}/picture", _picture, (TOPIC, replace(AT, default=0), _WIDTH), BYTES),
+        Route("/api/logs/{log}/overlay", _overlay, (TOPIC, replace(AT, default=0), *_OVERLAY), BYTES),
         Route("/api/logs/{log}/video", _video, (TOPIC, FROM, TO), BYTES),
         Route("/api/world", _world),
         Route("/api/tiles/{z}/{x}/{y}", _tile, _TILE, BYTES),
@@ -478,15 +485,9 @@ def _scene(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
         topics = request.all("topic") or None
         look = scene.CloudLook(request.get("color"), request.get("decay") * 10**6)
         moment = scene.scene_at(log, at, request.get("fixed_frame"), topics, have, look)
-    items, parts, size = [], [], 0
+    items, numbers = [], PackedNumbers()
     for item in moment.items:
-        arrays = {}
-        for name, values in item.arrays.items():
-            data = np.ascontiguousarray(values).tobytes()
-            arrays[name] = {"type": values.dtype.name, "shape": list(values.shape), "at": size}
-            # Arrays of float32 in the browser begin at multiples of four bytes.
-            parts.append(data + bytes(-len(data) % 4))
-            size += len(parts[-1])
+        arrays = {name: numbers.add(values) for name, values in item.arrays.items()}
         items.append(
             {
                 "topic": item.topic,
@@ -511,9 +512,29 @@ def _scene(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
         }
         for name in tree.names
     ]
-    head = json.dumps({"fixed_frame": moment.fixed, "frames": frames, "items": items}).encode()
-    head += b" " * (-len(head) % 4)
-    return Response(struct.pack("<I", len(head)) + head + b"".join(parts), media_type=_BINARY)
+    return numbers.answer({"fixed_frame": moment.fixed, "frames": frames, "items": items})
+
+
+class PackedNumbers:
+    """Arrays behind the JSON head of an answer."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def add(self, values: NDArray[Any]) -> dict[str, Any]:
+        """Add an array; return its type, shape and place for the head."""
+        data, at = np.ascontiguousarray(values).tobytes(), self._size
+        # Arrays of float32 in the browser begin at multiples of four bytes.
+        self._parts.append(data + bytes(-len(data) % 4))
+        self._size += len(self._parts[-1])
+        return {"type": values.dtype.name, "shape": list(values.shape), "at": at}
+
+    def answer(self, head: dict[str, Any]) -> Response:
+        """Return the answer: size of the head (u32), the head, and the arrays."""
+        text = json.dumps(head).encode()
+        text += b" " * (-len(text) % 4)
+        return Response(struct.pack("<I", len(text)) + text + b"".join(self._parts), media_type=_BINARY)
 
 
 def _numbers(tree: Any, name: str, fixed: str) -> list[float] | None:
@@ -534,8 +555,37 @@ def _times(text: str | None, start: int) -> dict[str, int]:
 
 def _pictures(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
     sources = opened.once("pictures", picture_sources, request)
-    names = ("topic", "kind", "codec", "count")
-    return JSONResponse([{name: getattr(source, name) for name in names} for source in sources])
+    drawn = {one.topic: one for one in opened.once("overlays", cameras.overlay_sources, request)}
+    names, more = ("topic", "kind", "codec", "count"), ("camera", "clouds", "detections")
+    return JSONResponse(
+        [
+            {name: getattr(source, name) for name in names}
+            | {name: getattr(drawn[source.topic], name) for name in more}
+            for source in sources
+        ]
+    )
+
+
+def _overlay(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
+    at = opened.clock(request.get("at")) or 0
+    topics = (request.all("cloud"), request.all("detections"))
+    with opened.open(request) as log:
+        overlay = cameras.overlay_at(log, log[request.text("topic")], at, *topics, request.get("color"))
+    numbers = PackedNumbers()
+    arrays = {"at": numbers.add(overlay.at), "value": numbers.add(overlay.value)}
+    boxes = [
+        {
+            "text": scene.box_text(box),
+            "color": scene.shade_of(box.label),
+            "position": box.position.tolist(),
+            "size": box.size.tolist(),
+            "angle": box.angle,
+        }
+        for box in overlay.boxes
+    ]
+    names = ("width", "height", "fields", "notes")
+    head = {name: getattr(overlay, name) for name in names} | {"color": overlay.colour, "boxes": boxes}
+    return numbers.answer({**head, "items": [{"arrays": arrays}]})
 
 
 def _picture(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:

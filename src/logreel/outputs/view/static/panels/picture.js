@@ -3,6 +3,7 @@
 import { button, el, frame } from "../dom.js";
 import { menu } from "../menu.js";
 import { sentence } from "./sentence.js";
+import { Overlay } from "./picture/overlay.js";
 import { Stills } from "./picture/still.js";
 import { Video, able } from "./picture/video.js";
 
@@ -14,8 +15,9 @@ export function create(context, settings) {
 }
 
 class PicturePanel {
-  constructor(context, { chosen }) {
+  constructor(context, { chosen, drawn }) {
     this.title = "Pictures";
+    this.drawn = { clouds: [], detections: null, colour: "", ...drawn };
     this.context = context;
     this.chosen = Array.isArray(chosen) ? chosen : null;
     this.shots = new Map();
@@ -26,7 +28,8 @@ class PicturePanel {
     this.element = element;
     this.place = el("div", { class: "pictures" });
     element.replaceChildren(el("div", { class: "tool" },
-      button("Channels", "Choose pictures", (event) => menu(event.currentTarget, this.#choices())), el("span", { class: "spring" }),
+      button("Channels", "Choose pictures", (event) => menu(event.currentTarget, this.#choices())),
+      this.draws = button("Draw", "Choose what is drawn on pictures", (event) => menu(event.currentTarget, this.#drawings()), { hidden: true }), el("span", { class: "spring" }),
       button("‹", "Picture before", () => this.#step(-1)), button("›", "Next picture", () => this.#step(1))), this.place);
     this.offs = [
       bus.on("shift", () => this.#ask()),
@@ -42,7 +45,8 @@ class PicturePanel {
   }
 
   settings() {
-    return this.chosen ? { chosen: this.chosen } : {};
+    const { clouds, detections, colour } = this.drawn;
+    return { chosen: this.chosen ?? undefined, drawn: clouds.length || detections || colour ? this.drawn : undefined };
   }
 
   resize() {
@@ -67,6 +71,7 @@ class PicturePanel {
     const { api, logs } = this.context;
     const lists = await Promise.all(logs.map(async ({ id: log }) => (await api.get(`/api/logs/${log}/pictures`)).map((one) => ({ ...one, log, key: `${log} ${one.topic}` }))));
     this.all = lists.flat();
+    this.draws.hidden = !this.all.some(({ clouds, detections }) => clouds.length || detections.length);
   }
 
   #say(text, bad = false) {
@@ -94,12 +99,29 @@ class PicturePanel {
     }));
   }
 
+  /** What can be drawn on the pictures: points, by their distance or a field, and detections. */
+  #drawings() {
+    const sources = [...this.shots.values()].map(({ source }) => source), all = (name) => [...new Set(sources.flatMap((one) => one[name]))];
+    const { clouds, colour } = this.drawn, detections = this.drawn.detections ?? all("detections"), fields = new Set([...this.shots.values()].flatMap((shot) => shot.fields));
+    const toggled = (list, topic) => (list.includes(topic) ? list.filter((one) => one !== topic) : [...list, topic]);
+    const entry = (text, on, change) => ({ text, on, run: () => {
+      this.drawn = { ...this.drawn, ...change };
+      for (const shot of this.shots.values()) shot.redraw(this.drawn);
+      this.context.state.changed();
+    } });
+    if (colour) fields.add(colour);
+    return [{ text: "Points" }, ...all("clouds").map((topic) => entry(topic, clouds.includes(topic), { clouds: toggled(clouds, topic) })),
+      ...(clouds.length ? [null, { text: "Colour" }, entry("distance", !colour, { colour: "" }), ...[...fields].map((name) => entry(name, colour === name, { colour: name }))] : []),
+      null, { text: "Detections" }, ...all("detections").map((topic) => entry(topic, detections.includes(topic), { detections: toggled(detections, topic) }))]
+      .filter((one, i, list) => one?.run || one === null || list[i + 1]?.run);
+  }
+
   #arrange() {
     const wanted = this.#wanted(), keys = new Set(wanted.map(({ key }) => key));
     for (const [key, shot] of this.shots) if (!keys.has(key)) { shot.dispose(); this.shots.delete(key); }
     if (!this.all.length) return this.#say("The log holds no pictures.");
     if (!wanted.length) return this.#say("Choose pictures under Channels.");
-    for (const source of wanted) if (!this.shots.has(source.key)) this.shots.set(source.key, new Shot(this.context, source, () => this.#arrived()));
+    for (const source of wanted) if (!this.shots.has(source.key)) this.shots.set(source.key, new Shot(this.context, source, this.drawn, () => this.#arrived()));
     this.place.replaceChildren(...wanted.map(({ key }) => this.shots.get(key).element));
     this.#columns();
     return this.#ask();
@@ -136,12 +158,14 @@ class PicturePanel {
 
 /** One channel of pictures. */
 class Shot {
-  constructor(context, source, arrived) {
+  constructor(context, source, drawn, arrived) {
     this.context = context;
     this.source = source;
     this.arrived = arrived;
     this.canvas = el("canvas", { role: "img", "aria-label": `Picture of ${source.topic} at the cursor` });
-    this.image = el("div", { class: "image" }, this.canvas);
+    this.overlay = new Overlay(context.api, source, drawn);
+    this.fields = [];
+    this.image = el("div", { class: "image" }, this.canvas, this.overlay.canvas, this.overlay.legend);
     this.about = el("span", {});
     this.age = el("span", { class: "age" });
     this.element = el("figure", { class: "shot" }, this.image, el("figcaption", {}, el("span", { class: "name", title: source.topic }, source.topic), this.about, this.age));
@@ -165,6 +189,7 @@ class Shot {
     const width = Math.round(Math.max(64, this.image.clientWidth) * (devicePixelRatio || 1));
     try {
       this.#show(await this.#get(at, width), at);
+      await this.#draw();
       if (this.reader === this.stills) this.stills.ahead(this, width);
     } catch (error) {
       if (!this.gone) this.#say(error.message);
@@ -172,6 +197,29 @@ class Shot {
     this.busy = false;
     if (!this.gone) this.arrived();
     if (this.again) { this.again = false; this.ask(); }
+  }
+
+  /** Draw something else on the picture. */
+  redraw(drawn) {
+    this.overlay.choose(drawn);
+    this.ask();
+  }
+
+  async #draw() {
+    const { overlay, canvas, t } = this;
+    overlay.canvas.hidden = overlay.legend.hidden = !overlay.wanted;
+    if (!overlay.wanted) return;
+    try {
+      const found = await overlay.get(t);
+      if (this.gone || this.t !== t) return;
+      this.fields = found.fields;
+      // Converted pictures may have lost rows and columns: boxes are in pixels of the log.
+      const size = this.size ?? canvas;
+      overlay.draw(found, size, (devicePixelRatio || 1) * Math.min(this.image.clientWidth / size.width, this.image.clientHeight / size.height));
+    } catch (error) {
+      overlay.canvas.hidden = true;
+      overlay.legend.replaceChildren(error.message);
+    }
   }
 
   async #get(at, width) {
@@ -194,6 +242,8 @@ class Shot {
     this.canvas.className = width < this.image.clientWidth / 2 ? "sharp" : "";
     this.image.querySelector(".sentence")?.remove();
     this.canvas.hidden = false;
+    const [wide, high] = (size ?? "").split("x").map(Number);
+    this.size = wide > 0 && high > 0 ? { width: wide, height: high } : null;
     const stated = /^[1-9]\d*x[1-9]\d*$/.test(size) ? size.replace("x", " × ") : `${width} × ${height}`;
     this.about.textContent = [stated, note].filter(Boolean).join(" · ");
     this.about.title = this.about.textContent;
@@ -204,7 +254,7 @@ class Shot {
   }
 
   #say(text) {
-    this.canvas.hidden = true;
+    this.canvas.hidden = this.overlay.canvas.hidden = this.overlay.legend.hidden = true;
     this.about.textContent = this.age.textContent = "";
     this.t = null;
     this.image.querySelector(".sentence")?.remove();

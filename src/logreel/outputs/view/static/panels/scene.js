@@ -11,7 +11,7 @@ import { bounds, frameAxes, middle, put, shape } from "./scene/items.js";
 import { colour, free, grid, gridKey, line } from "./scene/shapes.js";
 import { keys, names, notes } from "./scene/words.js";
 
-const KINDS = { cloud: "Point clouds", scan: "Scans", pose: "Poses", path: "Paths", actors: "Actors", body: "Vehicles", grid: "Maps of occupancy", markers: "Markers", frames: "Transforms" };
+const KINDS = { cloud: "Point clouds", scan: "Scans", pose: "Poses", path: "Paths", actors: "Actors", body: "Vehicles", grid: "Maps of occupancy", markers: "Markers", detections: "Detections", frames: "Transforms" };
 /** Kinds whose arrays stay until the next message. */
 const KEPT = new Set(["cloud", "scan", "path", "grid"]);
 /** Pixels that poses and vehicles have at least. */

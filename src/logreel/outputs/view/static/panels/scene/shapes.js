@@ -2,7 +2,7 @@
 
 import * as THREE from "/vendor/three/three.module.min.js";
 import { css, el } from "../../dom.js";
-import { RAMP } from "../../colours.js";
+import { range, shade } from "./ramp.js";
 
 /** Colours of the axes x, y, z, as usual in robotics. */
 const AXES = [0xd0342c, 0x2e9e44, 0x2a6fdb];
@@ -20,31 +20,22 @@ function attribute(array, size) {
 export function points({ position, value, rgb }, { size, plain = null }) {
   const geometry = new THREE.BufferGeometry(), n = position.length / 3, colours = new Uint8Array(3 * n);
   geometry.setAttribute("position", attribute(position, 3));
-  let range = null;
+  let ends = null;
   if (rgb) colours.set(rgb);
-  else if (!plain) range = ramp(colours, value ?? Float32Array.from({ length: n }, (_, i) => position[3 * i + 2]));
+  else if (!plain) ends = ramp(colours, value ?? Float32Array.from({ length: n }, (_, i) => position[3 * i + 2]));
   if (!plain || rgb) geometry.setAttribute("color", new THREE.BufferAttribute(colours, 3, true));
   const material = new THREE.PointsMaterial({ size, sizeAttenuation: false, vertexColors: Boolean(!plain || rgb), color: plain && !rgb ? plain : 0xffffff });
   const found = new THREE.Points(geometry, material);
   found.frustumCulled = false;
-  found.userData.range = range;
+  found.userData.range = ends;
   return found;
 }
 
-/** The first and the last colour of points: the darkest cannot be told from a dark ground, the brightest not from a light one. */
-export const RAMP_ENDS = [50, 220];
-
 /** Colour values; return the least and the greatest that are told apart. */
 function ramp(colours, values) {
-  const step = Math.max(1, Math.floor(values.length / 5000)), some = [], [first, last] = RAMP_ENDS;
-  for (let i = 0; i < values.length; i += step) some.push(values[i]);
-  some.sort((a, b) => a - b);
-  const low = some[Math.floor(some.length * 0.02)] ?? 0, high = some[Math.floor(some.length * 0.98)] ?? 1, wide = high > low ? high - low : 1;
-  for (let i = 0; i < values.length; i++) {
-    const place = first + Math.round((last - first) * Math.max(0, Math.min(1, (values[i] - low) / wide)));
-    colours.set(RAMP[place], 3 * i);
-  }
-  return [low, high];
+  const ends = range(values);
+  for (let i = 0; i < values.length; i++) colours.set(shade(values[i], ends), 3 * i);
+  return ends;
 }
 
 /** Three short lines: the axes of a frame or pose. */

@@ -2,9 +2,8 @@
 
 import * as THREE from "/vendor/three/three.module.min.js";
 import { el } from "../../dom.js";
-import { RAMP } from "../../colours.js";
-import { short } from "../../series.js";
-import { RAMP_ENDS, tag } from "./shapes.js";
+import { key } from "./ramp.js";
+import { tag } from "./shapes.js";
 
 /** Return the names of frames and actors, at their places in a picture of this size. */
 export function names({ items, frames }, camera, width, height) {
@@ -21,7 +20,7 @@ export function names({ items, frames }, camera, width, height) {
   };
   for (const one of frames?.children ?? []) add(one.position, one.userData.name, true);
   for (const { item, object } of items.values()) {
-    const at = item.kind === "markers" ? item.arrays.text_at : null;
+    const at = item.kind === "markers" || item.kind === "detections" ? item.arrays.text_at : null;
     if (at && item.place) for (const [i, text] of item.labels.entries()) if (found.length < 60 && text) add(new THREE.Vector3(...at.subarray(3 * i, 3 * i + 3)), text, false);
     if (item.kind !== "actors") continue;
     for (const [i, label] of item.labels.entries()) {
@@ -48,10 +47,6 @@ export function notes({ items }, now) {
 
 /** Return what the colours of points mean: field, least and greatest value. */
 export function keys({ items }) {
-  const [first, last] = RAMP_ENDS, stops = [0, 1, 2, 3, 4].map((k) => `rgb(${RAMP[Math.round(first + ((last - first) * k) / 4)].join(" ")})`);
-  return [...items.values()].filter(({ item, object }) => item.place && object.userData.range).slice(0, 4).map(({ item, object }) => {
-    const [low, high] = object.userData.range, strip = el("i", { class: "ramp" });
-    strip.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
-    return el("li", { class: "key" }, `${item.topic}: ${item.color} ${short(low, 4)} `, strip, ` ${short(high, 4)}`);
-  });
+  const coloured = [...items.values()].filter(({ item, object }) => item.place && object.userData.range);
+  return coloured.slice(0, 4).map(({ item, object }) => key(`${item.topic}: ${item.color}`, object.userData.range));
 }
