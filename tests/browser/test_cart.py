@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from browser.test_space import colours, data, move_to, pixels, ready, state
-from support.samples.rosbag.cart import cart
+from support.samples.rosbag.cart import cart, head_stl
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def choose(found: Any, panel: str, button: str, entry: str) -> None:
 
 def only(found: Any, *topics: str) -> None:
     """Show nothing but *topics* in 3D."""
-    for entry in ("/tf", "/tf_static", "/points", "/objects", "robot"):
+    for entry in ("/tf", "/tf_static", "/points", "/objects", "/robot_description"):
         found.page.click("#panel-scene .tool button:has-text('Show')")
         one = found.page.locator(f".menu button >> text=/^(✓| )*{entry}$/")
         if one.count() and (one.get_attribute("aria-checked") == "true") != (entry in topics):
@@ -112,3 +112,27 @@ def test_boxes_in_space_have_their_names(view, log: Path) -> None:
     with_box = pixels(found, "#panel-scene .space")
     choose(found, "scene", "Show", "/objects")
     assert (pixels(found, "#panel-scene .space") != with_box).any(axis=2).mean() > 0.002
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_robot_is_drawn_and_its_meshes_come_from_the_folder(
+    view, log: Path, tmp_path: Path, dark: bool
+) -> None:
+    found = view(log, state=state("scene", 2), dark=dark)
+    ready(found, "scene")
+    assert "Meshes (head.stl) are not drawn" in found.page.inner_text("#panel-scene .notes")
+    only(found, "/robot_description")
+    red, green, blue = np.moveaxis(pixels(found, "#panel-scene .space").astype(int), -1, 0)
+    bare = pixels(found, "#panel-scene .space")
+    assert ((red > 2 * green + 30) & (red > 2 * blue + 30)).sum() > 300
+    assert ((blue > red + 50) & (blue > green + 50)).sum() > 20
+    meshes = tmp_path / "share" / "cart" / "meshes"
+    meshes.mkdir(parents=True)
+    (meshes / "head.stl").write_bytes(head_stl())
+    tabs = {"scene": {"topics": ["/robot_description"]}}
+    found = view(log, state=state("scene", 2, tabs=tabs), dark=dark, meshes=str(tmp_path / "share"))
+    ready(found, "scene")
+    assert "Meshes" not in found.page.inner_text("#panel-scene .notes")
+    assert any("/mesh?" in one and "head" not in one for one in found.requests)
+    found.shot(f"cart-robot-{'dark' if dark else 'light'}")
+    assert (pixels(found, "#panel-scene .space") != bare).any(axis=2).mean() > 0.002

@@ -222,6 +222,12 @@ def _service_options(**members: Any) -> dict[str, Any]:
 @click.option(
     "--tiles", metavar="FILE|URL", help="Map tiles: a PMTiles file, or an address with {z}, {x} and {y}."
 )
+@click.option(
+    "--meshes",
+    metavar="DIR",
+    type=options.FOLDER,
+    help="Folder with the STL files that the description of a robot in the log names, for 3D.",
+)
 @_service("Address to listen at; others than this machine need --allow-host.", "viewer")
 @options.opening("decrypt", "definitions")
 @options.as_json
@@ -231,6 +237,7 @@ def view(
     follow: bool,
     layout: str | None,
     tiles: str | None,
+    meshes: str | None,
     service: dict[str, Any],
     opening: dict[str, Any],
     as_json: bool,
@@ -243,7 +250,8 @@ def view(
     from logreel.outputs.view import Viewer
     from logreel.outputs.view.viewer import read_layout
 
-    viewer = Viewer(paths, follow=follow, layout=read_layout(layout), tiles=tiles, **service, **opening)
+    shown: dict[str, Any] = {"layout": read_layout(layout), "tiles": tiles, "meshes": meshes}
+    viewer = Viewer(paths, follow=follow, **shown, **service, **opening)
     if as_json:
         draw.echo_json({"url": viewer.url, "address": viewer.address, "token": viewer.token}, line=True)
         sys.stdout.flush()

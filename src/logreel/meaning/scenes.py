@@ -38,6 +38,15 @@ from logreel.lenses.rotation import rotated, turn_to
 from logreel.lenses.vehicle import VehiclePose, vehicle_poses
 from logreel.log.times import SECOND
 from logreel.meaning.frames import NOWHERE, FramePlace, FramesAt, LogFrames, plain_name
+from logreel.meaning.robots import (
+    SOLIDS,
+    MeshFolder,
+    RobotSource,
+    drawn,
+    joint_positions,
+    robot_of,
+    robot_sources,
+)
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log
@@ -52,8 +61,6 @@ TURN = SECOND // 4
 CELLS = 1024
 #: Markers, and places of their lines, points and triangles, of one answer.
 MARKERS, PLACES = 5000, 200_000
-#: Shapes of which many are drawn alike, by the number that says so in an answer.
-SOLIDS = ("arrow", "cube", "sphere", "cylinder")
 #: Channels of one answer.
 CHANNELS = 64
 _CLOUDS = (PackedCloud, PlainCloud, PacketCloud)
@@ -93,7 +100,8 @@ FIRST = "Nothing was recorded before this moment: the first message is shown."
 
 @dataclass(frozen=True, slots=True)
 class SceneSource:
-    """A channel that can be shown: *kind*: cloud, scan, pose, path, actors, body, grid, markers, detections, frames.
+    """A channel that can be shown: *kind*: cloud, scan, pose, path, actors, body, grid, markers, detections, frames,
+    robot.
 
     shown  whether it is shown unless the user chooses
     """
@@ -169,6 +177,9 @@ def scene_sources(log: Log) -> list[SceneSource]:
             shown_as == "pose" and isinstance(lens, Pose) and lens.position is None and bool(bodies)
         )
         sources.append(SceneSource(ch.topic, shown_as, len(ch), shown))
+    for robot in robot_sources(log):
+        count = 1 if robot.channel is None else len(robot.channel)
+        sources.append(SceneSource(robot.topic, "robot", count, True))
     return sources
 
 
@@ -220,6 +231,7 @@ def scene_at(
     topics: Collection[str] | None = None,
     have: Mapping[str, int] | None = None,
     look: CloudLook | None = None,
+    meshes: MeshFolder | None = None,
 ) -> Scene:
     """Return what *log* shows at the moment *at* (ns): of each channel the last message at or before it.
 
@@ -229,6 +241,7 @@ def scene_at(
     topics  channels to show; None: those that ``scene_sources`` proposes
     have    times of messages by topic whose arrays need not be sent again
     look    how point clouds are shown
+    meshes  files of the meshes of robots
     """
     look, wanted_frame = look or CloudLook(), fixed
     chosen = (
@@ -261,6 +274,9 @@ def scene_at(
             if item.time > asked:
                 item.note = f"{FIRST} {item.note}".rstrip()
             items.append(item)
+    for robot in robot_sources(log):
+        if robot.topic in chosen:
+            items.append(_robot(log, robot, at, (tree, fixed), _body_place(items), meshes))
     _place_all(items, tree, fixed)
     lens_by_topic = {ch.topic: (ch, lens) for ch, lens, _ in sources}
     for item in items:
@@ -718,11 +734,55 @@ def _body(ch: Channel, lens: LocalPose, time: int, pose: VehiclePose | None, at:
     return item
 
 
+def _body_place(items: list[SceneItem]) -> FramePlace | None:
+    """Return the place of the first vehicle without a frame; None without one."""
+    body = next((other for other in items if other.kind in ("body", "pose") and not other.frame), None)
+    if body is None or "position" not in body.arrays:
+        return None
+    turn = body.arrays["rotation"][0].astype(np.float64)
+    size = float(np.linalg.norm(turn))
+    at = body.arrays["position"][0].astype(np.float64)
+    return FramePlace(at, turn / size if size else NOWHERE.rotation)
+
+
+def _robot(
+    log: Log,
+    source: RobotSource,
+    at: int,
+    frames: tuple[FramesAt, str],
+    body: FramePlace | None,
+    meshes: MeshFolder | None,
+) -> SceneItem:
+    item = SceneItem(source.topic, "robot", at, frames[1])
+    try:
+        robot = robot_of(log, source, at)
+    except LogError as error:
+        item.note, item.place = f"It cannot be read: {error.text}.", None
+        return item
+    places, unknown = robot.places(*frames, joint_positions(log, at), None)
+    if not places:
+        places, unknown = robot.places(*frames, joint_positions(log, at), body or NOWHERE)
+        where = "the vehicle" if body is not None else "the origin"
+        item.note = f"The log has no transform of its links: it is drawn at {where}."
+    shown = drawn(robot, places, meshes)
+    item.arrays, item.total = shown.arrays, len(robot.shapes)
+    if unknown:
+        names = ", ".join(sorted(unknown)[:3]) + (" …" if len(unknown) > 3 else "")
+        item.note += f" The log has no position of {len(unknown)} joints ({names}): they are drawn at 0."
+    if shown.missing:
+        name = shown.missing[0].rpartition("/")[2][:60] + (" …" if len(shown.missing) > 1 else "")
+        why = "name their folder with --meshes" if meshes is None else "they are not in the folder of meshes"
+        item.note += f" Meshes ({name}) are not drawn: {why}."
+    item.note = item.note.strip()
+    return item
+
+
 def _place_all(items: list[SceneItem], tree: FramesAt, fixed: str) -> None:
     """Find the place of each item in the fixed frame, and say what is assumed where the log does not tell it."""
     body = next((other for other in items if other.kind in ("body", "pose") and not other.frame), None)
+    body_place = _body_place(items)
     for item in items:
-        if item.place is None:
+        if item.place is None or item.kind == "robot":
             continue
         if item.frame:
             item.place = tree.place(item.frame, fixed) if tree.links else NOWHERE
@@ -734,10 +794,7 @@ def _place_all(items: list[SceneItem], tree: FramesAt, fixed: str) -> None:
                     if item.place is not None
                     else f" The log has no transform from {item.frame!r} to {fixed!r}."
                 )
-        elif item.kind in ("cloud", "scan") and body is not None and "position" in body.arrays:
-            turn = body.arrays["rotation"][0].astype(np.float64)
-            size = float(np.linalg.norm(turn))
-            at = body.arrays["position"][0].astype(np.float64)
-            item.place = FramePlace(at, turn / size if size else NOWHERE.rotation)
+        elif item.kind in ("cloud", "scan") and body is not None and body_place is not None:
+            item.place = body_place
             item.note += f" The log does not say where the sensor is: it is drawn at {body.topic!r}."
         item.note = item.note.strip()

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from logreel.errors import NotFoundError
 from logreel.log.log import Log
+from logreel.meaning.robots import MeshFolder
 from logreel.outputs.http.routes import Flows
 from logreel.outputs.view.limits import HEARTBEAT
 from logreel.outputs.view.tiles import open_tiles
@@ -106,6 +108,7 @@ class Session:
     follow   whether the logs are watched for growth
     layout   a layout to begin with, as JSON data; None: the charts of the first log
     tiles    path or address of map tiles; None: none
+    meshes   folder with the files of meshes that descriptions of robots name; None: none
     leaves   whether other machines can see the page: then it shows encrypted logs only with *decrypt*
     tell     called with sentences about files that could not be sent whole
     prepare  called with each log once it is open, in a thread of its own
@@ -120,6 +123,7 @@ class Session:
         follow: bool = False,
         layout: Mapping[str, Any] | None = None,
         tiles: str | None = None,
+        meshes: str | None = None,
         definitions: Definitions = (),
         decrypt: bool = False,
         leaves: bool = False,
@@ -129,6 +133,7 @@ class Session:
         self.flows, self.tell = Flows(), tell
         self.follow, self.layout = follow, layout
         self.map_tiles = None if tiles is None else open_tiles(tiles)
+        self.meshes = None if meshes is None else MeshFolder(Path(meshes))
         self.events = Events()
         self.logs = [
             ViewLog(str(i), source, self.events.send, definitions, follow, decrypt, leaves, prepare)

@@ -22,6 +22,7 @@ from logreel.log.times import duration_text
 from logreel.meaning import cameras
 from logreel.meaning import scenes as scene
 from logreel.meaning import tracks as track
+from logreel.meaning.robots import FILES, robot_of, robot_sources
 from logreel.meaning.scenes import last_time
 from logreel.outputs.http.routes import ARROW, BYTES, Parameters, RequestParameter, Route, number
 from logreel.outputs.media.pictures import PNG_MAGIC, VIDEO, frame_of, pixels_of, png
@@ -393,6 +394,7 @@ _OVERLAY = (
     RequestParameter("detections", text="Topic of boxes that are drawn on the picture", repeated=True),
     RequestParameter("color", text="Field that colours points; their distance without it", default=""),
 )
+_FILE = RequestParameter("file", number(0, FILES), "Number of the file in the description", 0)
 _WIDTH = RequestParameter("width", number(1, 1 << 14), "Pixels at most", 1 << 14)
 _TILE = tuple(RequestParameter(name, number(0, (1 << MOST_ZOOM) - 1)) for name in "zxy")
 
@@ -404,6 +406,7 @@ def routes() -> list[Route]:
         Route("/api/logs/{log}/track", _track, (_TRACK, _COLOUR), ARROW),
         Route("/api/logs/{log}/scene/sources", _scene_sources),
         Route("/api/logs/{log}/scene", _scene, (replace(AT, default=0), *_SCENE), BYTES),
+        Route("/api/logs/{log}/mesh", _mesh, (TOPIC, replace(AT, default=0), _FILE), BYTES),
         Route("/api/logs/{log}/pictures", _pictures),
         Route("/api/logs/{log}/picture", _picture, (TOPIC, replace(AT, default=0), _WIDTH), BYTES),
         Route("/api/logs/{log}/overlay", _overlay, (TOPIC, replace(AT, default=0), *_OVERLAY), BYTES),
@@ -484,7 +487,7 @@ def _scene(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
     with opened.open(request) as log:
         topics = request.all("topic") or None
         look = scene.CloudLook(request.get("color"), request.get("decay") * 10**6)
-        moment = scene.scene_at(log, at, request.get("fixed_frame"), topics, have, look)
+        moment = scene.scene_at(log, at, request.get("fixed_frame"), topics, have, look, session.meshes)
     items, numbers = [], PackedNumbers()
     for item in moment.items:
         arrays = {name: numbers.add(values) for name, values in item.arrays.items()}
@@ -513,6 +516,25 @@ def _scene(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
         for name in tree.names
     ]
     return numbers.answer({"fixed_frame": moment.fixed, "frames": frames, "items": items})
+
+
+def _mesh(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
+    name, at = request.text("topic"), opened.clock(request.get("at")) or 0
+    with opened.open(request) as log:
+        sources = {source.topic: source for source in robot_sources(log)}
+        if name not in sources:
+            raise NotFoundError("robot", name, [*sources], path=opened.name)
+        files = robot_of(log, sources[name], at).files
+    number_of_file = request.get("file")
+    # The page names a number: which file it is, the description says, and where, the folder of the user.
+    if session.meshes is None or number_of_file >= len(files):
+        raise NotFoundError("mesh", str(number_of_file), [], path=opened.name)
+    try:
+        triangles = session.meshes.triangles(files[number_of_file])
+    except OSError as error:
+        raise UnsupportedError(f"a mesh cannot be read: {error.strerror}") from error
+    numbers = PackedNumbers()
+    return numbers.answer({"items": [{"arrays": {"position": numbers.add(triangles)}}]})
 
 
 class PackedNumbers:

@@ -49,6 +49,7 @@ class Viewer:
     follow       watch the files for growth
     layout       a layout saved by the page, as JSON data; None: plots that fit the log
     tiles        path of a PMTiles file, or address of map tiles; None: the map without tiles
+    meshes       folder with the STL files that descriptions of robots name; None: robots without meshes
     in_notebook  let pages of this machine show the viewer in a frame
     tell         called with sentences about errors of the viewer itself; None: not reported
     definitions  as for ``logreel.open``
@@ -69,6 +70,7 @@ class Viewer:
         follow: bool = False,
         layout: Mapping[str, Any] | None = None,
         tiles: str | None = None,
+        meshes: str | None = None,
         in_notebook: bool = False,
         tell: Callable[[str], None] | None = None,
         definitions: Definitions = (),
@@ -79,6 +81,8 @@ class Viewer:
         if not logs:
             raise UsageError("a viewer needs a log to show")
         endpoint = Endpoint.of(options)
+        if meshes is not None and not os.path.isdir(meshes):
+            raise UsageError("is no folder of meshes", path=meshes)
         if not endpoint.allow_hosts and not _is_local(endpoint.host):
             raise UsageError(
                 f"{endpoint.host!r} is not this machine alone: name the hosts as which others reach it (allow_hosts)"
@@ -95,6 +99,7 @@ class Viewer:
             follow=follow,
             layout=layout,
             tiles=tiles,
+            meshes=meshes,
             definitions=definitions,
             decrypt=decrypt,
             leaves=not _is_local(endpoint.host),

@@ -103,7 +103,7 @@ MODEL = """<?xml version="1.0"?>
     <visual><origin xyz="0 0 0.4"/><geometry><box size="1.2 0.8 0.4"/></geometry><material name="red"/></visual>
   </link>
   <joint name="wheel_joint" type="continuous">
-    <parent link="base_link"/><child link="wheel"/><origin xyz="0.4 0.5 0.2" rpy="-1.5707963 0 0"/><axis xyz="0 0 1"/>
+    <parent link="base_link"/><child link="wheel"/><origin xyz="0.4 -0.5 0.2" rpy="-1.5707963 0 0"/><axis xyz="0 0 1"/>
   </joint>
   <link name="wheel">
     <visual><geometry><cylinder radius="0.2" length="0.1"/></geometry>

@@ -6,12 +6,13 @@ import { menu } from "../menu.js";
 import { sentence } from "./sentence.js";
 import { metres } from "./map/flat.js";
 import { decode } from "./scene/decode.js";
+import { Meshes } from "./scene/meshes.js";
 import { Orbit } from "./scene/orbit.js";
 import { bounds, frameAxes, middle, put, shape } from "./scene/items.js";
 import { colour, free, grid, gridKey, line } from "./scene/shapes.js";
 import { keys, names, notes } from "./scene/words.js";
 
-const KINDS = { cloud: "Point clouds", scan: "Scans", pose: "Poses", path: "Paths", actors: "Actors", body: "Vehicles", grid: "Maps of occupancy", markers: "Markers", detections: "Detections", frames: "Transforms" };
+const KINDS = { cloud: "Point clouds", scan: "Scans", pose: "Poses", path: "Paths", actors: "Actors", body: "Vehicles", grid: "Maps of occupancy", markers: "Markers", detections: "Detections", robot: "Robots", frames: "Transforms" };
 /** Kinds whose arrays stay until the next message. */
 const KEPT = new Set(["cloud", "scan", "path", "grid"]);
 /** Pixels that poses and vehicles have at least. */
@@ -37,6 +38,7 @@ class ScenePanel {
     this.points = { ...POINTS, ...points };
     this.items = new Map();
     this.trails = new Map();
+    this.meshes = new Meshes(context.api, () => this.render());
     this.render = frame(() => this.#render());
     this.later = frame(() => this.#load());
   }
@@ -110,6 +112,7 @@ class ScenePanel {
     if (!this.renderer) return;
     this.#clear();
     free(this.ground);
+    this.meshes.dispose();
     this.renderer.dispose();
     this.renderer.forceContextLoss();
   }
@@ -250,6 +253,7 @@ class ScenePanel {
         one = { object: shape(item, this.points.size), keep: KEPT.has(item.kind) };
         this.items.set(item.topic, one);
         this.scene.add(one.object);
+        if (item.arrays.mesh) this.meshes.add(one.object, item, this.log);
       }
       Object.assign(one, { item, t: item.t });
       put(one.object, item.place);
@@ -314,7 +318,7 @@ class ScenePanel {
     renderer.render(scene, orbit.camera);
     const { time, view } = this.context, place = this.place;
     this.tags.replaceChildren(...(this.tagged ? names(this, orbit.camera, place.clientWidth, place.clientHeight) : []));
-    this.notes.replaceChildren(...notes(this, time.toLog(this.log, view.cursor ?? view.window.from)).slice(0, 4), ...keys(this), el("li", {}, `Grid ${metres(this.ground.userData.step)}`));
+    this.notes.replaceChildren(...notes(this, time.toLog(this.log, view.cursor ?? view.window.from), this.meshes.notes).slice(0, 4), ...keys(this), el("li", {}, `Grid ${metres(this.ground.userData.step)}`));
     this.element.dataset.drawn = Number(this.element.dataset.drawn ?? 0) + 1;
   }
 

@@ -12,7 +12,7 @@ export function shape({ kind, arrays, labels, color }, size = null) {
     else if (kind === "scan") group.add(points(arrays, { size: size ?? 3, plain: color === "none" ? colour("--series-2") : null }));
     else if (kind === "actors") group.add(boxes(arrays, labels));
     else if (kind === "grid") group.add(cells(arrays));
-    else if (kind === "markers" || kind === "detections") group.add(markers(arrays));
+    else if (kind === "markers" || kind === "detections" || kind === "robot") group.add(markers(arrays));
     else if (kind === "path") group.add(line(position, colour("--series-4")));
     else {
       const one = kind === "body" ? craft() : axes(1), turn = arrays.rotation;

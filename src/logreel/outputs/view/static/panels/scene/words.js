@@ -33,11 +33,12 @@ export function names({ items, frames }, camera, width, height) {
   return found;
 }
 
-/** Return notes about items at the moment `now` (ns since the start of the log). */
-export function notes({ items }, now) {
+/** Return notes about items at the moment `now` (ns since the start of the log); `more` are about meshes of robots. */
+export function notes({ items }, now, more = []) {
   // The same is said once for all whom it concerns.
   const said = new Map(), note = (text, topic, warn) => said.set(text, { topics: [...(said.get(text)?.topics ?? []), topic], warn });
   for (const { item } of items.values()) {
+    for (const text of item.kind === "robot" ? more : []) note(text, item.topic, true);
     if (item.note) note(item.note, item.topic, !item.place);
     const age = (now - item.t) / 1e9;
     if (age > 1) note(`The last message is ${age.toFixed(1)} s old.`, item.topic, false);
