@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from browser.samples import sample
 from browser.test_space import colours, data, move_to, pixels, ready, state
 from support.samples.rosbag.cart import cart, head_stl
 
@@ -136,3 +137,79 @@ def test_a_robot_is_drawn_and_its_meshes_come_from_the_folder(
     assert any("/mesh?" in one and "head" not in one for one in found.requests)
     found.shot(f"cart-robot-{'dark' if dark else 'light'}")
     assert (pixels(found, "#panel-scene .space") != bare).any(axis=2).mean() > 0.002
+
+
+def panel(kind: str, seconds: float, **settings: Any) -> str:
+    return state("scene", seconds, panels=[{"kind": kind, **settings, "height": 400}])
+
+
+def rows(found: Any) -> list[list[str]]:
+    script = "(rows) => rows.map((row) => [...row.cells].map((cell) => cell.innerText))"
+    return found.page.eval_on_selector_all("#plots tbody tr", script)
+
+
+def test_table_of_messages_follows_the_cursor(view, log: Path) -> None:
+    found = view(log, state=panel("table", 2, topic="/tf"))
+    found.page.wait_for_selector("#plots .body[data-ready=yes]")
+    found.page.wait_for_selector("#plots tr[aria-current=true]")
+    found.shot("cart-table")
+    assert found.page.get_attribute("#plots tr[aria-current=true]", "data-row") == "20"
+    found.page.click("#plots tr[data-row='18']")
+    found.settle()
+    assert found.cursor == pytest.approx(1.8, abs=0.01)
+    found.page.wait_for_selector("#plots tr[data-row='18'][aria-current=true]")
+    move_to(found, 3.9)
+    found.page.wait_for_selector("#plots tr[data-row='39'][aria-current=true]")
+    row = next(cells for cells in rows(found) if cells[0] == "40")
+    assert row[1] == "3.900"
+    assert "child_frame_id: base_link" in row[2]
+
+
+def test_diagnostics_are_listed_the_worst_first(view, log: Path) -> None:
+    found = view(log, state=panel("diagnostics", 2))
+    found.page.wait_for_selector("#plots .body[data-ready=yes] tbody tr")
+    found.shot("cart-diagnostics")
+    levels = [[row[0], row[1].lstrip("▸ "), row[2], row[3]] for row in rows(found)]
+    assert levels == [
+        ["error", "motor", "too hot", "1.500"],
+        ["warning", "lidar", "dirty", "0.500"],
+        ["good", "battery", "12.1 V", "0.500"],
+    ]
+    found.page.click("#plots button:has-text('motor')")
+    assert ["", "tick", "15"] in [row[:3] for row in rows(found)]
+    move_to(found, 3.8)
+    found.page.wait_for_function("() => !document.querySelector('#plots tr[data-level=error]')")
+    found.page.click("#plots tr:has-text('motor') button[title*='began']")
+    found.settle()
+    assert found.cursor == pytest.approx(3.5, abs=0.01)
+
+
+def test_tree_of_frames_has_rates_and_ages_at_the_cursor(view, log: Path) -> None:
+    found = view(log, state=panel("frames", 2.05), dark=True)
+    found.page.wait_for_selector("#plots .body[data-count]")
+    found.settle()
+    found.shot("cart-frames")
+    assert [row[:4] for row in rows(found)] == [
+        ["map", "", "", ""],
+        ["base_link", "map", "10 Hz", "50 ms"],
+        ["camera", "base_link", "", "static"],
+        ["lidar", "base_link", "", "static"],
+    ]
+
+
+def test_changes_of_parameters_stand_in_the_order_of_their_times(view, tmp_path: Path) -> None:
+    found = view(
+        sample("ulog", tmp_path), state=state("map", 0, panels=[{"kind": "parameters", "height": 300}])
+    )
+    found.page.select_option("#plots select[aria-label='Which parameters']", "over time")
+    found.page.wait_for_selector("#plots .body[data-changes]")
+    found.shot("parameters-over-time")
+    buttons = found.page.locator("#plots tbody button")
+    assert ["MPC_XY_CRUISE", "5", "6.5"] in [row[1:4] for row in rows(found)]
+    assert buttons.count() == int(found.page.get_attribute("#plots .body", "data-changes")) > 0
+    last = buttons.last
+    seconds = float(last.inner_text().split()[0])
+    last.click()
+    found.settle()
+    assert found.cursor == pytest.approx(seconds, abs=0.01)
+    assert found.page.locator("#plots tr[aria-current=true]").count() == 1

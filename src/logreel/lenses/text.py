@@ -49,6 +49,8 @@ LEVEL_NAMES = {
 ROS2_LEVELS = ((10, 7), (20, 6), (30, 4), (40, 3), (50, 2))
 #: The level of a good state, and syslog numbers of those of diagnostics: good, warning, error, stale.
 _GOOD, _DIAGNOSTIC_LEVELS = 0, {0: 6, 1: 4, 2: 3, 3: 4}
+#: Levels from the best to the worst.
+_WORST = (0, 1, 3, 2)
 #: Fields that lines of text have besides text, level and source.
 _MORE = {
     "header",
@@ -100,6 +102,25 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class PartState:
+    """What a part of a robot last said of itself.
+
+    time    ns
+    level   0 good, 1 warning, 2 error, 3 stale
+    since   ns of the first message of this level in a row
+    row     of the message, and *place* of the state in it
+    """
+
+    name: str
+    level: int
+    message: str
+    time: int
+    since: int
+    row: int
+    place: int
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnostics:
     """States of parts of a robot, each with a level and a text, sent again and again: diagnostic_msgs/DiagnosticArray.
 
@@ -123,6 +144,41 @@ class Diagnostics:
                 lines.append(TextLine(time, _DIAGNOSTIC_LEVELS.get(level), message, name))
             before[name] = level
         return lines
+
+    def states(self, ch: Channel) -> Callable[[int], list[PartState]]:
+        """Return a function that returns the last state of each part at a moment (ns), worst first, then by name."""
+        paths = [f"{self.status}.{name}" for name in ("name", "level", "message")]
+        states = columns(ch, paths)
+        order = np.argsort(states.time, kind="stable")
+        time, row = states.time[order], states.row[order]
+        names, level, message = (states.values[path][order] for path in paths)
+        first = np.searchsorted(states.row, states.row)
+        place = (np.arange(len(states.row)) - first)[order]
+        by_name: dict[str, list[int]] = {}
+        for at, name in enumerate(names.tolist()):
+            by_name.setdefault(str(name), []).append(at)
+        rows = {name: np.array(own, np.int64) for name, own in by_name.items()}
+        # The first state of each run of one level.
+        runs = {
+            name: np.maximum.accumulate(
+                np.where(np.diff(level[own], prepend=255) != 0, np.arange(len(own)), 0)
+            )
+            for name, own in rows.items()
+        }
+
+        def latest(at: int) -> list[PartState]:
+            found = []
+            for name, own in rows.items():
+                last = int(np.searchsorted(time[own], at, side="right")) - 1
+                if last < 0:
+                    continue
+                here, begin = int(own[last]), int(own[runs[name][last]])
+                about = (int(level[here]), str(message[here]), int(time[here]), int(time[begin]))
+                found.append(PartState(name, *about, int(row[here]), int(place[here])))
+            # Stale is worse than a warning, and not as bad as an error.
+            return sorted(found, key=lambda state: (-_WORST.index(min(state.level, 3)), state.name))
+
+        return latest
 
 
 @dataclass(frozen=True, slots=True)

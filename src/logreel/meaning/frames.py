@@ -592,6 +592,34 @@ class FramePlace:
 NOWHERE = FramePlace(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]))
 
 
+#: Interruptions of one frame that are listed, the longest ones.
+LISTED = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FrameState:
+    """What is known of a frame at one moment.
+
+    parent  at that moment; *depth*: frames above it
+    rate    transforms per second, None for static frames and those with one transform
+    age     ns since the last transform; negative before the first one, None for static frames
+    gaps    the longest interruptions, in order, as first and last ns; *gap_count*: how many there are
+    is_gap  whether the moment is inside of one
+    """
+
+    name: str
+    parent: str
+    depth: int
+    static: bool
+    messages: int
+    rate: float | None
+    age: int | None
+    gaps: list[tuple[int, int]]
+    gap_count: int
+    is_gap: bool
+    topics: tuple[str, ...]
+
+
 _KNOWN: WeakKeyDictionary[Log, tuple[int, LogFrames]] = WeakKeyDictionary()
 
 
@@ -631,6 +659,31 @@ class LogFrames:
             )
         return FramesAt(links)
 
+    def states(self, time: int) -> list[FrameState]:
+        """Return what is known of each frame at *time* (ns): parents before their children, which are sorted by name.
+
+        Of logs with too many transforms to keep, only what is near the moment counts.
+        """
+        links, children = {link.child: link for link in self._near(time)}, dict[str, list[str]]()
+        parents: dict[str, str] = {}
+        for name, link in links.items():
+            row = -1 if link.static else max(0, int(np.searchsorted(link.time, time, side="right")) - 1)
+            parents[name] = link.parents[int(link.parent[row])]
+            children.setdefault(parents[name], []).append(name)
+        states, seen = list[FrameState](), set[str]()
+        roots = sorted({parent for parent in parents.values() if parent not in links})
+        # The frames of circles hang below no root.
+        for root in [*roots, *sorted(links)]:
+            stack = [(root, 0)]
+            while stack:
+                name, depth = stack.pop()
+                if name in seen:
+                    continue
+                seen.add(name)
+                states.append(_state(name, parents.get(name, ""), depth, links.get(name), time))
+                stack += [(child, depth + 1) for child in sorted(children.get(name, ()), reverse=True)]
+        return states
+
     def _near(self, time: int) -> list[Link]:
         if self.links is not None:
             return self.links
@@ -642,6 +695,29 @@ class LogFrames:
             return (None, None) if len(ch) <= FEW else (time - WINDOW, time + AHEAD)
 
         return links_of(log, poses=False, bounds=bounds)[0]
+
+
+def _state(name: str, parent: str, depth: int, link: Link | None, time: int) -> FrameState:
+    if link is None:
+        return FrameState(name, parent, depth, True, 0, None, None, [], 0, False, ())
+    gaps, age = link.gaps, None
+    if not link.static:
+        row = int(np.searchsorted(link.time, time, side="right")) - 1
+        age = time - int(link.time[max(0, row)])
+    longest = np.sort(np.argsort(gaps[:, 0] - gaps[:, 1], kind="stable")[:LISTED])
+    return FrameState(
+        name,
+        parent,
+        depth,
+        link.static,
+        link.messages,
+        link.rate,
+        age,
+        [(int(start), int(end)) for start, end in gaps[longest].tolist()],
+        len(gaps),
+        bool(((gaps[:, 0] < time) & (time < gaps[:, 1])).any()),
+        link.topics,
+    )
 
 
 class FramesAt:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from starlette.types import ASGIApp
 from logreel.errors import LogError, UsageError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import F64, I64
-from logreel.lenses import lenses
+from logreel.lenses import Diagnostics, lenses, lenses_of
+from logreel.lenses.text import PartState
 from logreel.log.columns import own_paths
 from logreel.log.log import Channel, Log
 from logreel.log.source_files import decrypted_notes
@@ -152,11 +154,23 @@ _STEPS = 1 << 40
 STEP = RequestParameter("step", number(-_STEPS, _STEPS), "Messages after the one at the moment", 0)
 
 
+#: Rows of a table, its columns, and characters of a cell in one answer.
+ROWS, COLUMNS, CELL = 200, 80, 120
+#: Bytes of a message, on average, from which on lists are left out of tables.
+LIST_BYTES = 1 << 16
+#: Parts of a robot that are listed with what they say of themselves.
+PARTS = 1000
+_FIRST = RequestParameter("first", number(0, 1 << 40), "First row", 0)
+_COUNT = RequestParameter("count", number(0, ROWS), "Number of rows", 50)
+
+
 def message_routes() -> list[Route]:
     """Return the requests for a message and an array."""
     return [
         Route("/api/logs/{log}/message", _message, (TOPIC, AT, STEP)),
         Route("/api/logs/{log}/array", _array, (TOPIC, FIELD, AT)),
+        Route("/api/logs/{log}/rows", _rows, (TOPIC, replace(AT, default=0), _FIRST, _COUNT)),
+        Route("/api/logs/{log}/diagnostics", _diagnostics, (replace(AT, default=0),)),
     ]
 
 
@@ -226,6 +240,113 @@ def _list(items: Sequence[Any] | np.ndarray[Any, Any], room: list[int]) -> list[
     if len(items_shown) < len(items):
         items_shown.append({"…": len(items) - len(items_shown)})
     return items_shown
+
+
+def _rows(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
+    first, count = request.get("first"), request.get("count")
+    with log.open(request) as opened:
+        ch = opened[request.text("topic")]
+        fields = [field for field in fields_of(ch) if _fits_cell(ch, field)]
+        paths = list(dict.fromkeys(field["path"].partition("[")[0] for field in fields))[:COLUMNS]
+        rows = np.arange(min(first, len(ch)), min(first + count, len(ch)), dtype=np.int64)
+        names, cells, error = list[str](), list[list[Any]](), None
+        try:
+            if paths:
+                names, cells = _cells(TableReader(ch, own_paths(ch, paths)), rows)
+        except LogError as failed:
+            error = failed.text
+        times = ch.log.index.times_at(ch.number, rows)
+        at_row = row_at(ch, log.clock(request.get("at")) or 0)
+    units = {field["path"]: field["unit"] for field in fields if field["unit"]}
+    return JSONResponse(
+        {
+            "count": len(ch),
+            "row": at_row,
+            "first": int(rows[0]) if len(rows) else first,
+            "fields": names,
+            "units": units,
+            "times": [int(time) - log.start for time in times.tolist()],
+            "rows": to_json_values(cells),
+            "error": error,
+        }
+    )
+
+
+def _fits_cell(ch: Channel, field: dict[str, Any]) -> bool:
+    """Return whether a field is shown in a table: bytes, and long lists, would make rows slow and say nothing."""
+    if field["type"] == "bytes" or (field["items"] is not None and field["type"] in ("uint8", "int8")):
+        return False
+    return field["items"] is None or len(ch) == 0 or ch.bytes / len(ch) < LIST_BYTES
+
+
+def _cells(reader: TableReader, rows: I64) -> tuple[list[str], list[list[Any]]]:
+    """Return the names of columns, and the cells of each row."""
+    table = flattened(reader.read(rows))
+    names = table.schema.names[1 : COLUMNS + 1]
+    if table.num_rows == len(rows):
+        columns = [table.column(i + 1).to_pylist() for i in range(len(names))]
+        return names, [[_cell(column[i]) for column in columns] for i in range(len(rows))]
+    # A message of many records has a row for each; the first one stands for it.
+    cells = []
+    for row in rows.tolist():
+        table = flattened(reader.read(np.array([row], np.int64))).slice(0, 1)
+        cells.append([_cell(next(iter(table.column(i + 1).to_pylist()), None)) for i in range(len(names))])
+    return names, cells
+
+
+def _cell(value: Any) -> Any:
+    """Return a value as a cell of a table shows it."""
+    if value is None or isinstance(value, (int, float)):
+        return str(value) if isinstance(value, int) and abs(value) > EXACT else value
+    text = _short_text(value)
+    return text if len(text) <= CELL else f"{text[:CELL]}…"
+
+
+def _short_text(value: Any) -> str:
+    """Return a value of any depth as text without quotes; of long lists the first items."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name}: {_short_text(item)}' for name, item in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_short_text, value[:CELL]))}]"
+    return str(value)
+
+
+def _diagnostics(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
+    latest = log.once("diagnostics", _part_states, request)
+    # The log is open now, and its start known.
+    at = log.clock(request.get("at")) or 0
+    parts: list[dict[str, Any]] = []
+    with log.open(request) as opened:
+        for topic, states in latest.items():
+            ch = opened[topic]
+            for state in states(at)[: PARTS - len(parts)]:
+                parts.append(
+                    {"topic": topic, "name": state.name, "level": state.level, "message": state.message}
+                    | {"t": state.time - log.start, "since": state.since - log.start}
+                    | _details(ch, state)
+                )
+    return JSONResponse({"topics": [*latest], "parts": to_json_values(parts)})
+
+
+def _part_states(log: Log) -> dict[str, Any]:
+    return {
+        ch.topic: lens.states(ch)
+        for ch, own in lenses_of(log)
+        for lens in own
+        if isinstance(lens, Diagnostics)
+    }
+
+
+def _details(ch: Channel, state: PartState) -> dict[str, Any]:
+    """Return what else a part says: its hardware, and names with values."""
+    try:
+        status = ch[state.row].decode()["status"][state.place]
+    except (LogError, KeyError, IndexError):
+        return {"hardware": "", "values": []}
+    values = [
+        [str(pair.get("key", "")), str(pair.get("value", ""))[:CELL]] for pair in status.get("values", ())
+    ]
+    return {"hardware": str(status.get("hardware_id", "")), "values": values[:LIST_ITEMS]}
 
 
 def _array(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:

@@ -22,6 +22,7 @@ from logreel.log.times import duration_text
 from logreel.meaning import cameras
 from logreel.meaning import scenes as scene
 from logreel.meaning import tracks as track
+from logreel.meaning.frames import LogFrames
 from logreel.meaning.robots import FILES, robot_of, robot_sources
 from logreel.meaning.scenes import last_time
 from logreel.outputs.http.routes import ARROW, BYTES, Parameters, RequestParameter, Route, number
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 PIXELS = 64 << 20
 #: Messages, and bytes, of a video that are searched back for a key frame, and sent at most in one answer.
 KEY_MESSAGES, VIDEO_BYTES = 600, 32 << 20
+#: Frames of one answer.
+FRAMES = 5000
 #: Milliseconds for which clouds of points stay in sight, at most.
 DECAY = 60_000
 #: First bytes of encoded pictures that browsers show, with the media type.
@@ -406,6 +409,7 @@ def routes() -> list[Route]:
         Route("/api/logs/{log}/track", _track, (_TRACK, _COLOUR), ARROW),
         Route("/api/logs/{log}/scene/sources", _scene_sources),
         Route("/api/logs/{log}/scene", _scene, (replace(AT, default=0), *_SCENE), BYTES),
+        Route("/api/logs/{log}/frames", _frames, (replace(AT, default=0),)),
         Route("/api/logs/{log}/mesh", _mesh, (TOPIC, replace(AT, default=0), _FILE), BYTES),
         Route("/api/logs/{log}/pictures", _pictures),
         Route("/api/logs/{log}/picture", _picture, (TOPIC, replace(AT, default=0), _WIDTH), BYTES),
@@ -482,9 +486,10 @@ def _scene_sources(session: Session, opened: ViewLog, request: Parameters) -> AS
 
 
 def _scene(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
-    at = opened.clock(request.get("at")) or 0
-    have = _times(request.get("have"), opened.start)
     with opened.open(request) as log:
+        # Once it is open, its start is known.
+        at = opened.clock(request.get("at")) or 0
+        have = _times(request.get("have"), opened.start)
         topics = request.all("topic") or None
         look = scene.CloudLook(request.get("color"), request.get("decay") * 10**6)
         moment = scene.scene_at(log, at, request.get("fixed_frame"), topics, have, look, session.meshes)
@@ -518,9 +523,23 @@ def _scene(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
     return numbers.answer({"fixed_frame": moment.fixed, "frames": frames, "items": items})
 
 
-def _mesh(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
-    name, at = request.text("topic"), opened.clock(request.get("at")) or 0
+def _frames(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
     with opened.open(request) as log:
+        frames = LogFrames.of(log)
+        states = frames.states(opened.clock(request.get("at")) or 0)
+    names = ("name", "parent", "depth", "static", "messages", "rate", "age", "gap_count", "is_gap", "topics")
+    listed = [
+        {name: getattr(state, name) for name in names}
+        | {"gaps": [[start - opened.start, end - opened.start] for start, end in state.gaps]}
+        for state in states[:FRAMES]
+    ]
+    return JSONResponse({"frames": listed, "whole": frames.links is not None})
+
+
+def _mesh(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
+    name = request.text("topic")
+    with opened.open(request) as log:
+        at = opened.clock(request.get("at")) or 0
         sources = {source.topic: source for source in robot_sources(log)}
         if name not in sources:
             raise NotFoundError("robot", name, [*sources], path=opened.name)
@@ -589,9 +608,9 @@ def _pictures(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp
 
 
 def _overlay(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
-    at = opened.clock(request.get("at")) or 0
     topics = (request.all("cloud"), request.all("detections"))
     with opened.open(request) as log:
+        at = opened.clock(request.get("at")) or 0
         overlay = cameras.overlay_at(log, log[request.text("topic")], at, *topics, request.get("color"))
     numbers = PackedNumbers()
     arrays = {"at": numbers.add(overlay.at), "value": numbers.add(overlay.value)}

@@ -26,7 +26,7 @@ class Message {
     this.head = el("span", { class: "faint" });
     const step = (text, title, count) => button(text, title, () => this.#load(count));
     this.body = el("div", { class: "scroll message", tabindex: 0, "aria-label": "Fields of the message" });
-    element.replaceChildren(el("div", { class: "tool" }, this.name, el("span", { class: "spring" }), this.head, step("‹", "Message before", -1), step("›", "Next message", 1)), this.body);
+    element.replaceChildren(el("div", { class: "tool" }, this.name, el("span", { class: "spring" }), this.head, button("Table", "Show all messages of this channel as rows", () => this.chosen && this.context.plots.add("table", { topic: this.chosen.topic, log: this.chosen.log })), step("‹", "Message before", -1), step("›", "Next message", 1)), this.body);
     this.name.style.cssText = "overflow:hidden;text-overflow:ellipsis;white-space:nowrap";
     this.offs = [bus.on("select", (chosen) => { this.chosen = chosen; this.later(); }), bus.on("clock", () => this.later()), bus.on("grown", () => this.later())];
     if (!this.chosen) {

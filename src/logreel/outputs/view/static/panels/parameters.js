@@ -34,8 +34,10 @@ class Parameters {
     this.element = element;
     this.search = el("input", { type: "search", placeholder: "Find a parameter …", "aria-label": "Find a parameter", value: this.filter.q, on: { input: (event) => { this.filter.q = event.target.value; this.#draw(); } } });
     this.only = el("select", { "aria-label": "Which parameters", on: { change: (event) => { this.filter.only = event.target.value; this.#draw(); } } },
-      [["", "all"], ["other", "not default"], ["changed", "changed"], ...(this.context.logs.length > 1 ? [["different", "different"]] : [])].map(([value, text]) => el("option", { value, selected: value === this.filter.only }, text)));
+      [["", "all"], ["other", "not default"], ["changed", "changed"], ["over time", "changes over time"], ...(this.context.logs.length > 1 ? [["different", "different"]] : [])].map(([value, text]) => el("option", { value, selected: value === this.filter.only }, text)));
     this.body = el("div", { class: "scroll", tabindex: 0, "aria-label": "Parameters" });
+    element.classList.add("column");
+    this.context.title?.(this.title);
     element.replaceChildren(el("div", { class: "tool" }, this.search, this.only), this.body);
     this.offs = [this.context.bus.on("grown", () => this.#load()), this.context.bus.on("clock", () => this.#draw())];
     await this.#load();
@@ -63,6 +65,7 @@ class Parameters {
 
   #draw() {
     if (!this.list) return;
+    if (this.filter.only === "over time") return this.#overTime();
     if (this.context.logs.length > 1) return this.#beside();
     const { time, view, logs } = this.context, at = view.cursor, words = this.filter.q.toLowerCase();
     const changed = (one) => one.changes.some(({ t }) => t > 0), other = (one) => one.default != null && one.value !== one.default;
@@ -83,6 +86,26 @@ class Parameters {
     const defaults = this.list.some((one) => one.default != null);
     this.body.replaceChildren(el("table", { class: "plain" }, el("thead", {}, el("tr", {}, ["Name", "Value", defaults ? "Default" : "", this.changing ? "Changes" : "", ...(logs.length > 1 ? ["Log"] : [])].map((text, i) => el("th", { class: i === 1 || i === 2 ? "number" : "" }, text)))), el("tbody", {}, rows)));
     if (hits.length > MOST) this.body.append(el("p", { class: "faint" }, `${hits.length - MOST} more: type a name.`));
+    return undefined;
+  }
+
+  /** All changes, in the order of their times, with the value before; the last one before the cursor is marked. */
+  #overTime() {
+    const { time, view, logs } = this.context, words = this.filter.q.toLowerCase(), at = view.cursor;
+    const changes = this.list.filter(({ name }) => !words || match(words, name)).flatMap((one) => one.changes.map(({ t, value }, i) => ({ one, axis: time.toAxis(one.log, t), t, value, before: i ? one.changes[i - 1].value : one.value }))
+      // Values at the start are no changes, and some logs repeat values.
+      .filter(({ t, value, before }) => t > 0 && JSON.stringify(value) !== JSON.stringify(before)));
+    changes.sort((a, b) => a.axis - b.axis);
+    this.element.dataset.changes = changes.length;
+    if (!changes.length) return this.body.replaceChildren(sentence(words ? "No parameter passes the filter." : "No parameter was changed in this log."));
+    const now = at == null ? -1 : changes.findLastIndex(({ axis }) => axis <= at), top = this.body.scrollTop;
+    const rows = changes.slice(0, MOST).map(({ one, axis, value, before }, i) => el("tr", { "aria-current": i === now ? "true" : null },
+      el("td", { class: "number" }, el("button", { type: "button", title: "Set the cursor to this change", on: { click: () => { view.setCursor(axis); view.reveal(); } } }, time.full(axis))),
+      el("td", { title: one.name }, one.name), el("td", { class: "number faint" }, before == null ? "" : write(before)), el("td", { class: "number" }, write(value)), logs.length > 1 ? el("td", { class: "faint" }, this.context.log(one.log).name) : null));
+    const names = ["Time", "Name", "Before", "Value", ...(logs.length > 1 ? ["Log"] : [])];
+    this.body.replaceChildren(el("table", { class: "plain" }, el("thead", {}, el("tr", {}, names.map((text) => el("th", { class: ["Name", "Log"].includes(text) ? "" : "number" }, text)))), el("tbody", {}, rows)),
+      ...(changes.length > MOST ? [el("p", { class: "faint" }, `${changes.length - MOST} more: type a name.`)] : []));
+    this.body.scrollTop = top;
     return undefined;
   }
 
