@@ -311,6 +311,10 @@ class RobotSource:
     text: str = field(default="", repr=False)
 
 
+#: Parameters with descriptions by log, with the number of its messages: a log may have thousands of parameters.
+_PARAMETERS: WeakKeyDictionary[Log, tuple[int, list[tuple[str, str]]]] = WeakKeyDictionary()
+
+
 def robot_sources(log: Log) -> list[RobotSource]:
     """Return where *log* describes robots: channels named ``robot_description``, then parameters."""
     sources = [
@@ -318,15 +322,19 @@ def robot_sources(log: Log) -> list[RobotSource]:
         for ch in log.channels.values()
         if ch.topic.rpartition("/")[2] == DESCRIPTION and len(ch) and not ch.reserved
     ]
-    return sources + [
-        RobotSource(f"parameter {name}", None, parameter.value)
-        for name, parameter in log.parameters.items()
-        if name.replace(".", "/").rpartition("/")[2] == DESCRIPTION and isinstance(parameter.value, str)
-    ]
+    count = log.message_count
+    if log not in _PARAMETERS or _PARAMETERS[log][0] != count:
+        described = [
+            (name, parameter.value)
+            for name, parameter in log.parameters.items()
+            if name.replace(".", "/").rpartition("/")[2] == DESCRIPTION and isinstance(parameter.value, str)
+        ]
+        _PARAMETERS[log] = (count, described)
+    return sources + [RobotSource(f"parameter {name}", None, text) for name, text in _PARAMETERS[log][1]]
 
 
-#: Robots by log, and by topic and row: a description is read once.
-_READ: WeakKeyDictionary[Log, dict[tuple[str, int], Robot | UnsupportedError]] = WeakKeyDictionary()
+#: Robots by log, and by topic and row, or why there is none: a description is read once.
+_READ: WeakKeyDictionary[Log, dict[tuple[str, int], Robot | str]] = WeakKeyDictionary()
 
 
 def robot_of(log: Log, source: RobotSource, at: int) -> Robot:
@@ -340,10 +348,11 @@ def robot_of(log: Log, source: RobotSource, at: int) -> Robot:
         try:
             known[source.topic, row] = read_urdf(text if isinstance(text, str) else "")
         except UnsupportedError as error:
-            known[source.topic, row] = error
+            # Not the error itself, whose traceback would keep the log alive.
+            known[source.topic, row] = error.text
     robot = known[source.topic, row]
-    if isinstance(robot, UnsupportedError):
-        raise robot
+    if isinstance(robot, str):
+        raise UnsupportedError(robot)
     return robot
 
 

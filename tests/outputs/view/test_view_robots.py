@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from weakref import ref
 
 import numpy as np
 import pytest
 
 import logreel
 from logreel.errors import UnsupportedError
+from logreel.log.scan import Parameter
 from logreel.meaning import robots
 from logreel.meaning.frames import NOWHERE, FramePlace, FramesAt
 from logreel.meaning.robots import (
@@ -183,6 +186,21 @@ def test_a_description_that_cannot_be_read_is_a_note(tmp_path: Path) -> None:
         (source,) = robot_sources(log)
         with pytest.raises(UnsupportedError):
             robot_of(log, source, S)
+    gone = ref(log)
+    del log, source
+    gc.collect()
+    # What is kept of the error does not keep the log alive.
+    assert gone() is None
+
+
+def test_a_parameter_can_describe_a_robot() -> None:
+    ch = channel("std_msgs/String", {"data": "x"})
+    parameter = Parameter("/ns/robot_description", "string", MODEL)
+    ch.log.scan.parameters = lambda: [parameter, Parameter("other", "string", MODEL)]
+    (item,) = scene_at(ch.log, 0).items
+    assert (item.topic, item.kind) == ("parameter /ns/robot_description", "robot")
+    assert item.note.startswith("The log has no transform of its links: it is drawn at the origin.")
+    assert len(item.arrays["solid"]) == 3
 
 
 @pytest.mark.parametrize(
