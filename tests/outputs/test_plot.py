@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -19,8 +20,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import logreel
+from logreel.errors import UsageError
 from logreel.meaning.charts import charts
 from logreel.meaning.curves import curves, extrema
+from logreel.meaning.layouts import checked_layout
 from logreel.outputs import vendor
 from logreel.outputs.page.plot import page_of, ticks
 from support.builders.contents import SAMPLES
@@ -327,6 +330,72 @@ def test_a_panel_without_messages_says_so(tmp_path: Path) -> None:
     plot.save(tmp_path / "a.svg")
     assert "no messages" in (tmp_path / "a.svg").read_text()
     plot.save(tmp_path / "a.html")
+
+
+LAYOUT = {
+    "logreel": "layout",
+    "version": 2,
+    "panels": [
+        {
+            "kind": "plot",
+            "title": "Attitude",
+            "series": [{"means": "roll", "label": "Roll"}, {"means": "pitch"}],
+        },
+        {"kind": "map"},
+        {"kind": "plot", "at": "right", "series": [{"topic": "battery_status", "field": "voltage_v"}]},
+        {
+            "kind": "plot",
+            "series": [{"topic": "gone", "field": "x"}, {"topic": "battery_status", "sql": "1"}],
+        },
+        {"kind": "plot", "title": "Mode", "series": [{"topic": "vehicle_status", "field": "nav_state"}]},
+    ],
+}
+LEFT = [
+    "panel 4 lacks gone.x: the log has no such field",
+    "panel 4 lacks battery_status.1: only the viewer draws SQL expressions",
+    "panels that only the viewer shows: 1 map",
+]
+
+
+def test_a_layout_names_what_is_plotted_and_what_is_not(log: logreel.Log, tmp_path: Path) -> None:
+    plot = logreel.plot(log, layout=checked_layout(LAYOUT))
+    assert [panel.title for panel in plot.panels] == ["Attitude [deg]", "battery_status [V]", "Mode"]
+    assert plot.panels[0].names == ["Roll", "pitch"]
+    assert plot.panels[2].states
+    assert plot.left_out == LEFT
+    names = ["01-Attitude.svg", "02-battery_status", "03-Mode.svg"]
+    paths = plot.save_each(os.fspath(tmp_path / "new"), format="svg")
+    assert [os.path.basename(path).startswith(name) for path, name in zip(paths, names, strict=True)] == [
+        True
+    ] * 3
+    assert "Roll" in Path(paths[0]).read_text()
+    assert "Roll" not in Path(paths[1]).read_text()
+    with pytest.raises(UsageError):
+        logreel.plot(log, "battery_status", layout=checked_layout(LAYOUT))
+    with pytest.raises(UsageError, match="gone"):
+        logreel.plot(log, layout=checked_layout({"panels": LAYOUT["panels"][3:4]}))
+
+
+def test_the_plots_of_a_layout_are_drawn_without_a_screen(tmp_path: Path, run: Run) -> None:
+    layout, one, two = tmp_path / "layout.json", tmp_path / "one.ulg", tmp_path / "two.bag"
+    layout.write_text(json.dumps(LAYOUT))
+    one.write_bytes(flight())
+    two.write_bytes(SAMPLES[".bag"]())
+    done = run("plot", one, "--layout", layout, "-o", f"{tmp_path}/out/")
+    assert (done.code, len(list((tmp_path / "out").glob("0*.png")))) == (0, 3)
+    assert all(sentence in done.err for sentence in LEFT)
+    assert f"wrote 3 plots to {tmp_path}/out" in done.err
+    done = run("plot", one, two, "--layout", layout, "-o", f"{tmp_path}/both/", "--format", "html", "--json")
+    assert len(list((tmp_path / "both/one").glob("*.html"))) == 3
+    answers = [json.loads(line) for line in done.out.splitlines()]
+    assert answers[0]["left_out"] == LEFT
+    assert answers[0]["output"] == f"{tmp_path}/both/one"
+    done = run("plot", one, "--layout", layout, "-o", tmp_path / "all.html")
+    assert len(page_data((tmp_path / "all.html").read_bytes())["panels"]) == 3
+    assert "Attitude" in run("plot", one, "--layout", layout).out
+    layout.write_text("{}")
+    done = run("plot", one, "--layout", layout)
+    assert (done.code, "is no layout: it has no list of panels" in done.err) == (2, True)
 
 
 def test_channels_plot_their_fields() -> None:

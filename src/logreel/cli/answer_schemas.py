@@ -425,8 +425,9 @@ def _dump() -> Schema:
 def _plotted() -> Schema:
     ends = dict.fromkeys(("start_ns", "end_ns"), maybe(WHOLE)) | dict.fromkeys(("min", "max"), maybe(NUMBER))
     curve = closed({"topic": TEXT, "field": TEXT, "unit": TEXT, "count": WHOLE, **ends})
-    answer = _answer(output=TEXT, panels=listed(closed({"title": TEXT, "curves": listed(curve)})))
-    answer["required"].remove("output")
+    panels = listed(closed({"title": TEXT, "curves": listed(curve)}))
+    answer = _answer(output=TEXT, panels=panels, left_out=listed(TEXT))
+    answer["required"] = [name for name in answer["required"] if name not in ("output", "left_out")]
     return answer
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from logreel.io.output_stream import Destination
     from logreel.log.log import Log
     from logreel.ops.selection import Selection
-    from logreel.outputs.page.plot import Panel
+    from logreel.outputs.page.plot import Panel, Plot
 
 
 #: A short flight, which tools/demo_log.py makes.
@@ -31,6 +31,7 @@ _force = click.option("--force", is_flag=True, help="Replace an existing OUT.")
     examples={
         "logreel plot flight.ulg battery_status.voltage_v": "a chart in the terminal",
         "logreel plot flight.ulg 'vehicle_attitude.q[0]' -o attitude.html": "a page with the chart",
+        "logreel plot flight.ulg --layout battery.json -o pictures/": "a picture for each plot of a layout",
     },
 )
 @options.selection("start", "end")
@@ -39,6 +40,12 @@ _force = click.option("--force", is_flag=True, help="Replace an existing OUT.")
     "--width", type=click.IntRange(30, 1000), metavar="N", help="Columns of the chart in a terminal."
 )
 @click.option("--height", type=click.IntRange(6, 1000), metavar="N", help="Lines of the chart in a terminal.")
+@click.option(
+    "--layout",
+    metavar="FILE",
+    type=options.FILE,
+    help="Draw the plots of a layout file of the viewer, as far as the log has their fields.",
+)
 @options.output(
     click.option(
         "-o",
@@ -47,7 +54,7 @@ _force = click.option("--force", is_flag=True, help="Replace an existing OUT.")
         metavar="OUT",
         type=options.FILE,
         help="Write a picture (.png .svg .pdf) or a page that works offline (.html); of several logs a folder, OUT/, "
-        "with one for each.",
+        "with one for each; of a layout a folder, OUT/, with one for each of its plots.",
     ),
     click.option(
         "--format", metavar="NAME", help="Kind of OUT for -o - and a folder OUT/: png svg pdf html."
@@ -65,6 +72,7 @@ def plot(
     utc: bool,
     width: int | None,
     height: int | None,
+    layout: str | None,
     output: options.LogToWrite,
     as_json: bool,
 ) -> int:
@@ -75,19 +83,35 @@ def plot(
     what is drawn: curves with their units, times, least and greatest values.
     """
     from logreel.errors import UsageError
+    from logreel.meaning.layouts import read_layout
     from logreel.outputs.page.plot import plot as make
 
-    if not words:
+    if not words and layout is None:
         raise UsageError("say what to plot: topic.field")
+    if words and layout is not None:
+        raise UsageError("--layout says which fields are plotted: leave out TOPIC.FIELD")
     out = output.out
-    if out is not None and not logs.several:
+    # A layout has a picture for each of its plots, wherever that is not one file.
+    in_folder = layout is not None and out is not None and (logs.several or inputs.is_folder(out))
+    if out is not None and not logs.several and not in_folder:
         inputs.check_form(output.format, out)
-    suffix = f".{output.format or 'png'}" if out == inputs.STDOUT or logs.several else ""
+    suffix = f".{output.format or 'png'}" if out == inputs.STDOUT or logs.several or in_folder else ""
+    chosen = None if layout is None else read_layout(layout)
+
+    def drawing(log: Log) -> Plot:
+        drawn = make(log, *words, start=selection.start, end=selection.end, utc=utc, layout=chosen)
+        if not as_json:
+            draw.show_notes([f"{log.name}: {sentence}" for sentence in drawn.left_out])
+        return drawn
+
+    def data(drawn: Plot) -> dict[str, Any]:
+        left = {} if layout is None else {"left_out": list(drawn.left_out)}
+        return {"panels": list(map(_panel_data, drawn.panels)), **left}
 
     def show(log: Log) -> int:
-        drawn = make(log, *words, start=selection.start, end=selection.end, utc=utc)
+        drawn = drawing(log)
         if as_json:
-            draw.echo_answer(log, logs.several, panels=list(map(_panel_data, drawn.panels)))
+            draw.echo_answer(log, logs.several, **data(drawn))
             return draw.finish(log)
         columns, _ = shutil.get_terminal_size((100, 0))
         # Names from the log are escaped in the text; other control characters are colours.
@@ -96,12 +120,17 @@ def plot(
         return draw.finish(log)
 
     def write(log: Log, path: Destination, name: str) -> int:
-        drawn = make(log, *words, start=selection.start, end=selection.end, utc=utc)
-        drawn.save(path, format=suffix or None, **output.options)
+        drawn = drawing(log)
+        if in_folder:
+            name = os.path.splitext(name)[0] if logs.several else os.path.dirname(name)
+            drawn.save_each(name, format=suffix, force=bool(output.options.get("force")))
+        else:
+            drawn.save(path, format=suffix or None, **output.options)
         if as_json:
-            draw.echo_answer(log, logs.several, output=name, panels=list(map(_panel_data, drawn.panels)))
+            draw.echo_answer(log, logs.several, output=name, **data(drawn))
         elif out != inputs.STDOUT:
-            draw.say(f"wrote {name}")
+            count = len(drawn.panels)
+            draw.say(f"wrote {count} plot{'s' * (count != 1)} to {name}" if in_folder else f"wrote {name}")
         return draw.finish(log)
 
     if out is None:
@@ -247,10 +276,11 @@ def view(
     Several logs are shown over each other. Nothing leaves this machine. Ctrl-C stops the viewer. --json prints its
     address and opens no browser.
     """
+    from logreel.meaning.layouts import read_layout
     from logreel.outputs.view import Viewer
-    from logreel.outputs.view.viewer import read_layout
 
-    shown: dict[str, Any] = {"layout": read_layout(layout), "tiles": tiles, "meshes": meshes}
+    chosen = None if layout is None else read_layout(layout).data
+    shown: dict[str, Any] = {"layout": chosen, "tiles": tiles, "meshes": meshes}
     viewer = Viewer(paths, follow=follow, **shown, **service, **opening)
     if as_json:
         draw.echo_json({"url": viewer.url, "address": viewer.address, "token": viewer.token}, line=True)

@@ -51,6 +51,23 @@ def test_session_has_each_log_with_its_times_as_text(page: Page, flight: Path) -
         assert one["error"] is None
 
 
+def test_curves_of_a_layout_are_series_of_the_log(page: Page) -> None:
+    assert page.json("session", None)["logs"][0]["kind"] == "ulog rotary wing"
+    wanted = [
+        {"topic": "/robot/battery_status", "field": "voltage_v", "label": "U", "unit": "V"},
+        {"topic": "/odom", "field": "pose.pose.orientation", "function": "roll", "means": "roll"},
+        {"topic": "nothing", "field": "x"},
+    ]
+    got = page.json("layout", s=[json.dumps(one) for one in wanted])
+    assert [one and (one["topic"], one["field"], one["function"], one["label"]) for one in got] == [
+        ("battery_status", "voltage_v", "", "U"),
+        ("vehicle_attitude", "q", "roll", "roll"),
+        None,
+    ]
+    assert page.json("charts")["meanings"]["roll"]["topic"] == "vehicle_attitude"
+    assert page.get("layout", s='{"topic": 3}').status == 400
+
+
 def test_channels_list_their_numeric_fields_by_the_paths_of_plot(page: Page) -> None:
     channels = {one["topic"]: one for one in page.json("channels")}
     q = next(one for one in channels["vehicle_attitude"]["fields"] if one["path"] == "q")

@@ -24,7 +24,8 @@ from logreel.log.times import Time, duration_text, seconds_text, shift_of, utc_s
 from logreel.log.topic_fields import fields_by_topic
 from logreel.meaning.charts import FIRST, charts, field_units, first_charts, is_stamp
 from logreel.meaning.curves import Curve, curves, series_curve
-from logreel.outputs.files import new_file
+from logreel.meaning.layouts import ViewLayout, found_series, meanings, read_layout
+from logreel.outputs.files import file_names, new_file
 from logreel.outputs.page.chart_svg import (
     WIDTH,
     SvgAxis,
@@ -41,6 +42,9 @@ from logreel.outputs.page.chart_svg import (
 from logreel.outputs.page.html import cell_text, packed, page, printable
 from logreel.registry.open import as_open_log
 from logreel.registry.registry import states_of
+
+#: Kind of a panel of a layout that has curves over time, and characters of its title in the name of a file.
+PLOT, TITLE = "plot", 60
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,7 @@ class Panels:
     shift   ns from the log's clock to UTC for an axis of UTC times; None: seconds since *origin*
     begins  description of *origin*, such as ``2025-05-17T08:42:20.000Z``
     inputs  names of the files of the log, which no plot replaces
+    left_out  what of a layout is not drawn, a sentence each
     """
 
     name: str
@@ -100,6 +105,7 @@ class Panels:
     shift: int | None
     begins: str
     inputs: Sequence[str] = ()
+    left_out: Sequence[str] = ()
 
     @property
     def span(self) -> tuple[int, int]:
@@ -156,6 +162,28 @@ class Plot(Panels):
         with new_file(name, force, stream, seeks=True) as file:
             write(self, file)
 
+    def save_each(self, folder: str, *, format: str = "png", force: bool = False) -> list[str]:
+        """Write each panel to a file of its own in *folder*, ``01-Attitude.png``; return their paths.
+
+        folder  is made if there is none
+        format, force  as for ``save``
+
+        Raises UsageError for an encrypted log that was not opened with ``decrypt=True``.
+        """
+        renderer(format)
+        os.makedirs(folder, exist_ok=True)
+        titles = [f"{i:02d}-{panel.heading or panel.title}"[:TITLE] for i, panel in enumerate(self.panels, 1)]
+        names = file_names((title.replace(" ", "_") for title in titles), f".{format.removeprefix('.')}")
+        paths = [os.path.join(folder, name) for name in names.values()]
+        for panel, path in zip(self.panels, paths, strict=True):
+            self._with([panel]).save(path, force=force)
+        return paths
+
+    def _with(self, panels: Sequence[Panel]) -> Plot:
+        made = replace(self, panels=panels)
+        object.__setattr__(made, "_refusal", self._refusal)
+        return made
+
     def still(self, width: int = WIDTH) -> str:
         """Return the plot as HTML: pictures (SVG) that need no script, no style sheet and no other file.
 
@@ -185,6 +213,7 @@ def plot(
     start: Time | None = None,
     end: Time | None = None,
     utc: bool = False,
+    layout: ViewLayout | str | os.PathLike[str] | None = None,
 ) -> Plot:
     """Return a Plot of fields over time.
 
@@ -193,21 +222,29 @@ def plot(
                 none: the charts that matter most of this log
     start, end  as for ``Channel.to_arrow``
     utc         axis of UTC times, for logs with a known offset to UTC
+    layout      in place of *fields*: the plots of a layout file, as far as the log has them; ``left_out`` of the Plot
+                says what it lacks
 
-    Raises TopicError and NotFoundError for unknown names, UsageError for fields without numbers, and for a log without
-    anything to plot.
+    Raises TopicError and NotFoundError for unknown names, UsageError for fields without numbers, for a file that is no
+    layout, and for a log without anything to plot.
     """
+    if layout is not None and fields:
+        raise UsageError("a layout says which fields are plotted: give either")
+    chosen = layout if layout is None or isinstance(layout, ViewLayout) else read_layout(layout)
+    left: list[str] = []
     with as_open_log(log) as opened:
-        if fields:
+        if chosen is not None:
+            panels = list(_layout_panels(opened, chosen, start, end, left))
+        elif fields:
             units = field_units(opened)
             panels = [_panel_of(opened, wanted, start, end, units) for wanted in fields]
         else:
             panels = list(_first_panels(opened, start, end))
         if not panels:
-            raise UsageError("has nothing to plot", path=opened.name)
-        made = Plot(
-            opened.name, panels, opened.start or 0, shift_of(opened, utc), _begins(opened), inputs_of(opened)
-        )
+            why = f" of this layout: {left[0]}" if left else ""
+            raise UsageError(f"has nothing to plot{why}", path=opened.name)
+        shift = shift_of(opened, utc)
+        made = Plot(opened.name, panels, opened.start or 0, shift, _begins(opened), inputs_of(opened), left)
         # Its class is frozen, and has no such field.
         object.__setattr__(made, "_refusal", refusal(opened))
         return made
@@ -253,6 +290,47 @@ def _first_panels(log: Log, start: Time | None, end: Time | None) -> Iterator[Pa
             yield Panel(
                 tuple(c for c, _ in drawn), heading=chart.title, curve_names=tuple(n for _, n in drawn)
             )
+
+
+def _layout_panels(
+    log: Log, layout: ViewLayout, start: Time | None, end: Time | None, left: list[str]
+) -> Iterator[Panel]:
+    """Yield the panels with curves over time of a layout; *left* gets a sentence for all else."""
+    known, units = meanings(log), field_units(log)
+    start = log.start if start is None else start
+    others: dict[str, int] = {}
+    states = states_of(log)
+    for number, panel in enumerate(layout.panels, 1):
+        if panel.panel != PLOT:
+            others[panel.panel] = others.get(panel.panel, 0) + 1
+            continue
+        where = f"panel {number}" + (f", {panel.title!r}," if panel.title else "")
+        drawn: list[tuple[Curve, str]] = []
+        for wanted in panel.curves:
+            series = found_series(log, wanted, known)
+            try:
+                if series is None:
+                    raise UsageError("the log has no such field")
+                if wanted.sql and series.topic == wanted.topic:
+                    raise UsageError("only the viewer draws SQL expressions")
+                curve = series_curve(log, series, start, end, PIXELS)
+                unit = curve.unit or ("" if series.function else units.get((curve.topic, curve.field), ""))
+                drawn.append((replace(curve, unit=unit), series.name))
+            except LogError as error:
+                left.append(f"{where} lacks {wanted.name}: {error.text}")
+        if drawn:
+            names = [states.get(curve.topic, {}).get(curve.field, {}) for curve, _ in drawn]
+            yield Panel(
+                tuple(curve for curve, _ in drawn),
+                names[0] if all(other == names[0] for other in names) else {},
+                panel.title,
+                tuple(name for _, name in drawn),
+            )
+        elif not panel.curves:
+            left.append(f"{where} has no curves")
+    if others:
+        counted = ", ".join(f"{count} {other}" for other, count in others.items())
+        left.append(f"panels that only the viewer shows: {counted}")
 
 
 def _begins(log: Log) -> str:

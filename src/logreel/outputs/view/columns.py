@@ -187,6 +187,14 @@ def wanted_series(request: Parameters) -> Iterator[WantedSeries]:
         request.text("topic")
         yield _checked({name: value for name in NAMES if (value := request.get(name)) is not None})
         return
+    for parsed in series_objects(request):
+        if "topic" not in parsed:
+            raise UsageError("a series s has no topic")
+        yield _checked({name: str(parsed[name]) for name in NAMES if parsed.get(name) is not None})
+
+
+def series_objects(request: Parameters) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of the repeated parameter ``s`` of a request; raises UsageError."""
     if len(request.all("s")) > SERIES:
         raise UsageError(f"one request asks for at most {SERIES} series")
     for text in request.all("s"):
@@ -194,9 +202,9 @@ def wanted_series(request: Parameters) -> Iterator[WantedSeries]:
             parsed = json.loads(text)
         except (ValueError, RecursionError):
             parsed = None
-        if not isinstance(parsed, dict) or "topic" not in parsed:
+        if not isinstance(parsed, dict):
             raise UsageError(f"s {text!r:.80} is no JSON object with topic and field")
-        yield _checked({name: str(parsed[name]) for name in NAMES if parsed.get(name) is not None})
+        yield parsed
 
 
 def _checked(names: dict[str, str]) -> WantedSeries:

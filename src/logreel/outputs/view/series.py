@@ -27,9 +27,10 @@ from logreel.meaning.charts import charts, first_charts, side_panels
 from logreel.meaning.columns import SampledColumn, SortedColumn, Window
 from logreel.meaning.curves import FUNCTIONS, broken_at, spectral_density
 from logreel.meaning.gaps import channel_gaps
+from logreel.meaning.layouts import LayoutCurve, found_series, meanings
 from logreel.outputs.http.routes import ARROW, BYTES, Parameters, RequestParameter, Route, number
 from logreel.outputs.view.channels import fields_of
-from logreel.outputs.view.columns import WantedSeries, wanted_series
+from logreel.outputs.view.columns import WantedSeries, series_objects, wanted_series
 from logreel.outputs.view.limits import HATCHED, PAIRS, PATIENCE, POINTS_PER_PIXEL, SPECTROGRAM
 from logreel.outputs.view.parameters import FROM, ONE_SERIES, SERIES, TO, pixels
 from logreel.registry.registry import states_of
@@ -312,11 +313,23 @@ _LAST_ITEM = re.compile(r"\[\d+\]$")
 
 def chart_routes() -> list[Route]:
     """Return the request for the charts."""
-    return [Route("/api/logs/{log}/charts", _charts)]
+    return [
+        Route("/api/logs/{log}/charts", _charts),
+        Route("/api/logs/{log}/layout", _of_layout, (SERIES,)),
+    ]
 
 
 def _charts(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
     return JSONResponse(log.once("charts", all_charts, request))
+
+
+def _of_layout(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
+    """Answer with the series that each curve of a layout is in this log; null for those that it lacks."""
+    wanted = [LayoutCurve.of(data) for data in series_objects(request)]
+    known = log.once("meanings", meanings, request)
+    with log.open(request) as opened:
+        series = [found_series(opened, curve, known) for curve in wanted]
+    return JSONResponse([curve and _chart_series(curve) for curve in series])
 
 
 def all_charts(log: Log) -> dict[str, Any]:
@@ -335,7 +348,8 @@ def all_charts(log: Log) -> dict[str, Any]:
             with suppress(LogError):
                 fields[topic] = list(fields_of(log[topic], states.get(topic, {})))
         series["about"] = _about(series["field"], fields.get(topic, []))
-    return {"panels": panels, "side": side_panels(log), "first": first}
+    meant = {name: _chart_series(series) for name, series in meanings(log, proposed).items()}
+    return {"panels": panels, "side": side_panels(log), "first": first, "meanings": meant}
 
 
 def _about(path: str, fields: list[dict[str, Any]]) -> dict[str, Any] | None:

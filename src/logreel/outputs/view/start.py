@@ -76,7 +76,9 @@ def _log_json(opened: ViewLog, request: Parameters) -> dict[str, Any]:
         "error": opened.error,
     }
     if not about["opened"] or opened.error is not None:
-        none = dict.fromkeys(("format", "start", "duration", "utc_shift", "messages", "problems", "lost"))
+        none = dict.fromkeys(
+            ("format", "start", "duration", "utc_shift", "messages", "problems", "lost", "kind")
+        )
         return {**about, "title": opened.name, **none, "facts": []}
     return {**about, **opened.once("session", _facts, request)}
 
@@ -85,7 +87,8 @@ def _facts(log: Log) -> dict[str, Any]:
     """Return what the head of the page says about a log."""
     shift = utc_shift(log)
     problems = log.problems
-    facts = [["Format", f"{log.format} {log.version}".strip()], *map(list, recorded_by(log))]
+    known = recorded_by(log)
+    facts = [["Format", f"{log.format} {log.version}".strip()], *map(list, known)]
     return {
         "title": log.name,
         "format": log.format,
@@ -96,4 +99,6 @@ def _facts(log: Log) -> dict[str, Any]:
         "problems": len(problems),
         "lost": sum(problem.lost for problem in problems),
         "facts": facts,
+        # Vehicles of one kind share their layouts.
+        "kind": " ".join([log.format, *(text for label, text in known if label == "Type")]),
     }

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Self, Unpack
 from urllib.parse import quote
 
 from logreel.errors import UsageError
+from logreel.meaning.layouts import checked_layout
 from logreel.ops.selection import check_keywords, keywords
 from logreel.outputs.http.server import LOCAL, Endpoint, EndpointOptions
 from logreel.outputs.view.app import app_of
@@ -47,7 +46,7 @@ class Viewer:
 
     logs         paths, anything else that ``logreel.open`` takes, and open Logs; each is one log of the viewer
     follow       watch the files for growth
-    layout       a layout saved by the page, as JSON data; None: plots that fit the log
+    layout       a layout as JSON data, such as the page saves; None: plots that fit the log
     tiles        path of a PMTiles file, or address of map tiles; None: the map without tiles
     meshes       folder with the STL files that descriptions of robots name; None: robots without meshes
     in_notebook  let pages of this machine show the viewer in a frame
@@ -58,8 +57,8 @@ class Viewer:
     options      members of ``Endpoint``: host, port, token, allow_hosts (needed for a host other than this
                  machine), and log to report every request
 
-    Raises UsageError for an invalid token or host and without a log, OSError for a missing file, LogError if it cannot
-    listen.
+    Raises UsageError for an invalid token, host or layout and without a log, OSError for a missing file, LogError
+    if it cannot listen.
     """
 
     @keywords(EndpointOptions, Endpoint)
@@ -80,6 +79,8 @@ class Viewer:
         check_keywords(Viewer.__init__, options)
         if not logs:
             raise UsageError("a viewer needs a log to show")
+        if layout is not None:
+            checked_layout(layout)
         endpoint = Endpoint.of(options)
         if meshes is not None and not os.path.isdir(meshes):
             raise UsageError("is no folder of meshes", path=meshes)
@@ -200,25 +201,3 @@ def view(*logs: Openable | Log, **options: Any) -> Viewer:
     Notebooks show it as a frame; elsewhere, open its ``address`` in a browser.
     """
     return Viewer(logs, **{"in_notebook": True, **options}).start()
-
-
-#: Size of a file that may be a layout.
-BYTES = 1 << 20
-
-
-def read_layout(path: str | None) -> dict[str, Any] | None:
-    """Return the layout in a file; None for None.
-
-    Raises UsageError for a file that is no layout, OSError if it cannot be read.
-    """
-    if path is None:
-        return None
-    file = Path(path)
-    text = file.read_bytes() if file.stat().st_size <= BYTES else b""
-    try:
-        layout = json.loads(text)
-    except (ValueError, RecursionError):
-        layout = None
-    if not isinstance(layout, dict):
-        raise UsageError("is no layout that the viewer saved", path=path)
-    return layout
