@@ -55,7 +55,7 @@ def test_tab_reaches_all_regions_with_a_visible_focus(view, tmp_path: Path) -> N
     found = view(sample("ulog", tmp_path))
     page = found.page
     seen = set()
-    for _ in range(200):
+    for _ in range(300):
         page.keyboard.press("Tab")
         place = page.evaluate(
             """(() => { const one = document.activeElement;

@@ -206,7 +206,7 @@ def test_no_plot_in_sight_is_ever_blank(view, tmp_path: Path) -> None:
         check()
     scroll(1)
     # Its height changes while it is away.
-    page.evaluate("() => { document.querySelector('#plots .frame').style.flex = '0 0 333px'; }")
+    page.evaluate("() => { document.querySelector('#plots .frame').style.height = '333px'; }")
     scroll(0)
     check()
     while page.locator("#plots .frame").count() > 2:

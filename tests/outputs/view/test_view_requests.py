@@ -57,12 +57,14 @@ def test_curves_of_a_layout_are_series_of_the_log(page: Page) -> None:
         {"topic": "/robot/battery_status", "field": "voltage_v", "label": "U", "unit": "V"},
         {"topic": "/odom", "field": "pose.pose.orientation", "function": "roll", "means": "roll"},
         {"topic": "nothing", "field": "x"},
+        {"topic": "battery_status", "field": "voltage_v"},
     ]
     got = page.json("layout", s=[json.dumps(one) for one in wanted])
     assert [one and (one["topic"], one["field"], one["function"], one["label"]) for one in got] == [
         ("battery_status", "voltage_v", "", "U"),
         ("vehicle_attitude", "q", "roll", "roll"),
         None,
+        ("battery_status", "voltage_v", "", ""),
     ]
     assert page.json("charts")["meanings"]["roll"]["topic"] == "vehicle_attitude"
     assert page.get("layout", s='{"topic": 3}').status == 400

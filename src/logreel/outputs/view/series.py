@@ -329,7 +329,8 @@ def _of_layout(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
     known = log.once("meanings", meanings, request)
     with log.open(request) as opened:
         series = [found_series(opened, curve, known) for curve in wanted]
-    return JSONResponse([curve and _chart_series(curve) for curve in series])
+    # Curves without a label are named by the page, in view of the others of their plot.
+    return JSONResponse([curve and {**_chart_series(curve), "label": curve.label} for curve in series])
 
 
 def all_charts(log: Log) -> dict[str, Any]:

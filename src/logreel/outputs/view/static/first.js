@@ -17,20 +17,23 @@ export async function first(context, Tabs) {
     return { panels: [], side: [], first: 4 };
   });
   context.first = charts.first || 4;
+  context.meanings = charts.meanings;
+  context.side = (charts.side ?? []).filter((kind) => kind in SIDE);
   context.standard = async () => {
-    plots.clear();
-    for (const { kind, settings } of await fitting(context, charts)) await plots.add(kind, settings, { choose: false, last: true });
-    if (!plots.frames.length) for (const one of await simple(context)) await plots.add("plot", one, { choose: false, last: true });
+    const proposed = (await fitting(context, charts)).map(({ kind, settings }) => ({ kind, ...settings }));
+    plots.restore(proposed.length ? proposed : (await simple(context)).map((one) => ({ kind: "plot", ...one })));
+    plots.element.scrollTop = 0;
     plots.choose(plots.frames[0] ?? null);
   };
   const given = state.get("panels");
-  if (Array.isArray(given)) for (const { kind, ...settings } of given) await plots.add(String(kind), settings, { choose: false, last: true });
+  if (Array.isArray(given) && context.layout) await context.layouts.apply({ panels: given });
+  else if (Array.isArray(given)) plots.restore(given);
   else await context.standard();
-  plots.choose(plots.frames[0] ?? null);
   plots.ready = true;
   await plots.drawn();
+  context.layouts.begin();
 
-  const side = (charts.side ?? []).filter((kind) => kind in SIDE);
+  const { side } = context;
   const upper = document.getElementById("upper");
   if (side.length) {
     context.upper = new Tabs(upper, side.map((kind) => ({ kind, title: SIDE[kind] })), context, { name: "side", chosen: state.get("side"), label: "Map, 3D and pictures" });

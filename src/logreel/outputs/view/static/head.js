@@ -2,6 +2,7 @@
 
 import { button, el } from "./dom.js";
 import { menu } from "./menu.js";
+import { TITLES } from "./plots.js";
 import { counted } from "./panels/findings.js";
 import { CLOCKS, length, utcStart } from "./time.js";
 
@@ -37,6 +38,7 @@ export function head(context) {
   find.append(el("kbd", {}, mac ? "⌘K" : "Ctrl K"));
   document.getElementById("tools").replaceChildren(
     find, clock,
+    button("Layout", "Undo, and layouts with a name", (event) => context.layouts.menu(event.currentTarget), { "aria-haspopup": "menu" }),
     button("Add panel", "Add a panel", (event) => menu(event.currentTarget, panels(context)), { "aria-haspopup": "menu" }),
     button("◐", "Light or dark (t)", () => toggleTheme(context)),
     button("Take away", "Save pictures, tables, a part of the log, the link or the layout", (event) => menu(event.currentTarget, context.takeaway.entries()), { "aria-haspopup": "menu" }),
@@ -57,7 +59,7 @@ export function toggleTheme(context) {
 
 /** Entries that add panels to the column of plots. */
 export function panels(context) {
-  const { plots, logs } = context, chosen = context.bus.last("select");
+  const { plots, logs, side } = context, chosen = context.bus.last("select");
   const field = chosen?.field ? { log: chosen.log, topic: chosen.topic, field: chosen.field } : null;
   return [
     { text: "Plot", run: () => plots.add("plot", { series: [] }) },
@@ -70,6 +72,9 @@ export function panels(context) {
     { text: "Parameters", run: () => plots.add("parameters", {}) },
     { text: "Difference of two logs", run: () => plots.add("difference", { series: field && { topic: field.topic, field: field.field } }), off: logs.length < 2 },
     { text: "Compare logs", run: () => plots.add("compare", {}), off: logs.length < 2 },
+    null,
+    ...[...side, "text", "message", "parameters", "findings"].map((kind) => ({ text: TITLES[kind], run: () => plots.add(kind, {}) })),
+    ...(["map", "picture"].every((kind) => side.includes(kind)) ? [{ text: "Map and pictures side by side", run: async () => plots.add("picture", {}, { beside: await plots.add("map", {}, { first: true }), side: "right" }) }] : []),
     null,
     { text: "Plots that fit this log", run: () => context.standard() },
   ];

@@ -10,7 +10,9 @@ const HELP = [
   ["+ −", "zoom in, zoom out"], ["0", "whole log"],
   ["[ ]", "move the window"], ["Home End", "first, last moment"],
   ["c", "second cursor here, or away"], ["v", "swap the cursors"],
-  ["Alt ↑ ↓", "choose the plot above or below"], ["x", "close the chosen panel"],
+  ["Alt ↑ ↓", "choose the panel before or behind"], ["x", "close the chosen panel"],
+  ["Shift Alt ↑ ↓ ← →", "move the chosen panel"], ["f", "maximise the chosen panel, or all again (Escape)"],
+  ["Ctrl Z", "undo (Shift: redo)"], ["Drag a heading", "move the panel, or the tab, to another place"],
   ["n p", "next or previous marker"], ["m", "menu of the chosen panel"],
   ["t", "light or dark"], ["k", "next clock: since start, UTC, log"],
   ["Enter in the tree", "plot the field (Shift: in a new plot)"], ["*", "pin the field in the tree"],
@@ -45,7 +47,7 @@ export function keys(context) {
     End: () => { view.setCursor(time.whole().to); view.reveal(time.whole().to); },
     c: () => view.setCursor2(view.cursor2 == null ? cursor() : null),
     v: () => { const { cursor: one, cursor2: two } = view; if (two != null) { view.setCursor(two); view.setCursor2(one); } },
-    x: () => plots.remove(),
+    x: () => plots.remove(), f: () => plots.maximise(), Escape: () => plots.maximise(null),
     n: () => marker(1), p: () => marker(-1),
     m: () => plots.chosen?.element.querySelector(".bar > button").click(),
     t: () => toggleTheme(context),
@@ -59,6 +61,11 @@ export function keys(context) {
   }
 
   addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && !event.altKey && ["z", "y"].includes(event.key.toLowerCase()) && !event.target.closest("dialog, input, textarea, select")) {
+      event.preventDefault();
+      if (event.shiftKey || event.key.toLowerCase() === "y") context.layouts.redo(); else context.layouts.undo();
+      return;
+    }
     if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
       event.preventDefault();
       context.find.open();
@@ -67,6 +74,12 @@ export function keys(context) {
     if (event.ctrlKey || event.metaKey || event.isComposing || event.defaultPrevented) return;
     const { target } = event;
     if (target.closest("dialog") || (target.matches("input, textarea, select") && target.type !== "checkbox")) return;
+    const side = { ArrowUp: "above", ArrowDown: "below", ArrowLeft: "left", ArrowRight: "right" }[event.key];
+    if (event.altKey && event.shiftKey && side) {
+      event.preventDefault();
+      plots.shift(side);
+      return;
+    }
     if (event.altKey && (event.key === "ArrowUp" || event.key === "ArrowDown")) {
       event.preventDefault();
       plots.move(event.key === "ArrowUp" ? -1 : 1);

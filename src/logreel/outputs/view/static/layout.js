@@ -51,7 +51,7 @@ export class Tabs {
     for (const { kind, title } of tabs) {
       const tab = el("button", {
         type: "button", role: "tab", id: `tab-${kind}`, "aria-controls": `panel-${kind}`,
-        on: { click: () => this.choose(kind), keydown: (event) => this.#key(event, kind) },
+        on: { click: () => this.choose(kind), pointerdown: (event) => context.plots.carry(event, { kind, settings: () => ({}) }), keydown: (event) => this.#key(event, kind) },
       }, title);
       this.list.append(tab);
       this.place.append(el("div", { role: "tabpanel", id: `panel-${kind}`, "aria-labelledby": `tab-${kind}`, hidden: true }));

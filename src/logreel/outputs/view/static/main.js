@@ -9,6 +9,7 @@ import { follow } from "./follow.js";
 import { head } from "./head.js";
 import { keys } from "./keys.js";
 import { splits, Tabs } from "./layout.js";
+import { Layouts } from "./layouts.js";
 import { play } from "./play.js";
 import { markChanges } from "./panels/parameters.js";
 import { Plots } from "./plots.js";
@@ -73,6 +74,7 @@ async function start() {
   const dark = matchMedia("(prefers-color-scheme: dark)");
   bus.on("overview", (id) => { const whole = context.view.isWhole(); time.learn(id, data.overviewNow(id)); if (whole) context.view.all(); });
   const context = {
+    layout: !Object.keys(given).length && session.layout,
     api, bus, logs, time, data, state, session, say, theme: () => root.dataset.theme,
     log: (id) => logs.find((one) => one.id === id) ?? logs[0],
     setTheme(theme) {
@@ -88,6 +90,7 @@ async function start() {
   splits(state);
   context.takeaway = takeaway(context);
   context.plots = new Plots(document.getElementById("plots"), context);
+  context.layouts = new Layouts(context);
   context.find = find(context);
   head(context);
   // What the plots of the first screen wait for is asked for before all else: the server reads a log for one request at a time.

@@ -1,6 +1,6 @@
-// Menus that open at a button; arrow keys move, Escape closes.
+// Menus that open at a button (arrow keys move, Escape closes), and a box that asks for a name.
 
-import { el } from "./dom.js";
+import { button, el } from "./dom.js";
 
 let open = null;
 
@@ -44,4 +44,17 @@ export function menu(anchor, entries) {
   box.style.top = `${place.bottom + box.offsetHeight + 4 > innerHeight ? Math.max(4, place.top - box.offsetHeight - 2) : place.bottom + 2}px`;
   addEventListener("pointerdown", outside, true);
   box.querySelector("button:not(:disabled)")?.focus();
+}
+
+/** Ask for a name; fulfilled with null if there is none. */
+export function ask(text, value = "") {
+  return new Promise((done) => {
+    const input = el("input", { type: "text", value, maxlength: 80, "aria-label": text, spellcheck: "false" });
+    const form = el("form", { class: "inside", method: "dialog", on: { submit: (event) => { event.preventDefault(); dialog.close(input.value.trim()); } } },
+      el("h2", {}, text), input, el("div", { class: "row" }, button("Cancel", "Cancel", () => dialog.close("")), el("button", { class: "main" }, "Save")));
+    const dialog = el("dialog", { "aria-label": text, on: { cancel: () => { dialog.returnValue = ""; }, close: () => { dialog.remove(); done(dialog.returnValue || null); } } }, form);
+    document.body.append(dialog);
+    dialog.showModal();
+    input.select();
+  });
 }

@@ -1,9 +1,10 @@
-// The axis of time below the plots, which all of them share; dragging it moves the cursor.
+// The axis of time below the plots, which all of them share but those beside others; dragging it moves the cursor.
 
 import { css, drag, el, fit, frame } from "./dom.js";
 import { STEPS } from "./time.js";
 import { LEFT, RIGHT } from "./panels/plot.js";
 
+/** Draw the axis in an element, as long as the function that is returned is not called. */
 export function ruler(element, context) {
   const { bus, time, view } = context, canvas = el("canvas", { "aria-hidden": "true" });
   element.append(canvas);
@@ -51,6 +52,8 @@ export function ruler(element, context) {
   });
   canvas.addEventListener("wheel", (event) => { event.preventDefault(); view.zoom(1.0018 ** -event.deltaY, at(event)); }, { passive: false });
   canvas.addEventListener("dblclick", () => view.all());
-  for (const kind of ["window", "cursor", "cursor2", "hover", "theme", "clock", "shift"]) bus.on(kind, () => draw());
-  new ResizeObserver(() => { width = element.clientWidth; draw(); }).observe(element);
+  const offs = ["window", "cursor", "cursor2", "hover", "theme", "clock", "shift"].map((kind) => bus.on(kind, () => draw()));
+  const size = new ResizeObserver(() => { width = element.clientWidth; draw(); });
+  size.observe(element);
+  return () => { size.disconnect(); offs.forEach((off) => off()); };
 }

@@ -94,6 +94,6 @@ export class State {
   /** Return the object that a layout file holds. */
   layout() {
     this.fragment();
-    return { logreel: "layout", version: 1, ...Object.fromEntries(LAYOUT.map((name) => [name, this.values[name]])) };
+    return { logreel: "layout", version: 2, ...Object.fromEntries(LAYOUT.map((name) => [name, this.values[name]])) };
   }
 }

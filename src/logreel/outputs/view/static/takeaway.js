@@ -109,7 +109,7 @@ export function takeaway(context) {
   }
 
   function layout() {
-    save(new Blob([JSON.stringify(state.layout(), null, 1)], { type: "application/json" }), "layout.json");
+    save(new Blob([JSON.stringify(context.layouts.current(), null, 1)], { type: "application/json" }), "layout.json");
     say("Saved. Open it with logreel view FILE --layout layout.json.");
   }
 
@@ -117,6 +117,7 @@ export function takeaway(context) {
   return {
     png,
     svg,
+    layout,
     entries() {
       const chosen = context.plots.chosen?.panel, { upper } = context;
       return [
