@@ -193,3 +193,10 @@ def test_groups_of_patterns_fill_new_names(old: str, new: str, expected: str | t
         return
     with pytest.raises(expected):
         new_topics(["/robot1/imu"], {old: new})
+
+
+def test_a_usual_port_is_taken_if_it_is_free() -> None:
+    with connection.listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        assert connection.free_or_any("127.0.0.1", port) == 0
+    assert connection.free_or_any("127.0.0.1", port) == port

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from logreel.outputs.page.plot import Panel, Plot
 
 
+#: Port of the viewer: browsers keep layouts for an address with its port.
+VIEWER = 18350
 #: A short flight, which tools/demo_log.py makes.
 BUNDLED = Path(__file__).with_name("flight.ulg.xz")
 #: ``--force`` of verbs whose help calls their output OUT.
@@ -198,11 +200,12 @@ def report(logs: inputs.Logs, out: str, selection: Selection, utc: bool, force: 
 _paths = click.argument("paths", metavar="PATH…", nargs=-1, required=True, type=options.FILE)
 
 
-def _service(host_help: str, what: str, *more: options.Declare) -> options.Declare:
+def _service(host_help: str, what: str, *more: options.Declare, usual: int | None = None) -> options.Declare:
     """Return a decorator that adds the options of a service: the verb gets them as its argument ``service``.
 
     host_help  help of --host
     what       word for the service
+    usual      port that it has if it is free; None: any free one
     """
     return options.as_object(
         "service",
@@ -211,9 +214,10 @@ def _service(host_help: str, what: str, *more: options.Declare) -> options.Decla
         click.option(
             "--port",
             type=click.IntRange(0, 65535),
-            default=0,
+            default=0 if usual is None else None,
             metavar="N",
-            help="Port to listen at; 0: any free port.",
+            help="Port to listen at; 0: any free port."
+            + (f" By default {usual}, if it is free." if usual is not None else ""),
         ),
         click.option(
             "--token",
@@ -257,7 +261,7 @@ def _service_options(**members: Any) -> dict[str, Any]:
     type=options.FOLDER,
     help="Folder with the STL files that the description of a robot in the log names, for 3D.",
 )
-@_service("Address to listen at; others than this machine need --allow-host.", "viewer")
+@_service("Address to listen at; others than this machine need --allow-host.", "viewer", usual=VIEWER)
 @options.opening("decrypt", "definitions")
 @options.as_json
 def view(
@@ -277,8 +281,11 @@ def view(
     address and opens no browser.
     """
     from logreel.meaning.layouts import read_layout
+    from logreel.outputs.http.server import free_or_any
     from logreel.outputs.view import Viewer
 
+    if service["port"] is None:
+        service["port"] = free_or_any(service["host"], VIEWER)
     chosen = None if layout is None else read_layout(layout).data
     shown: dict[str, Any] = {"layout": chosen, "tiles": tiles, "meshes": meshes}
     viewer = Viewer(paths, follow=follow, **shown, **service, **opening)

@@ -484,6 +484,15 @@ def named(host: str) -> str:
     return "localhost" if host in _ANY else f"[{host}]" if ":" in host else host
 
 
+def free_or_any(host: str, port: int) -> int:
+    """Return *port* if nobody listens there, else 0, which means any free port."""
+    try:
+        listen(host, port).close()
+    except LogError:
+        return 0
+    return port
+
+
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens at an address; port 0: any free port. Raises LogError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -28,7 +28,7 @@ export async function first(context, Tabs) {
   const given = state.get("panels");
   if (Array.isArray(given) && context.layout) await context.layouts.apply({ panels: given });
   else if (Array.isArray(given)) plots.restore(given);
-  else await context.standard();
+  else if (!await context.layouts.first()) await context.standard();
   plots.ready = true;
   await plots.drawn();
   context.layouts.begin();

@@ -5,8 +5,8 @@ import { ask, menu } from "./menu.js";
 import { TITLES } from "./plots.js";
 import { sound } from "./state.js";
 
-/** Where this browser keeps layouts {kind of vehicle: {name: layout}}; how many of one kind; steps that can be undone. */
-const STORE = "logreel.layouts", MOST = 100, STEPS = 200;
+/** Where this browser keeps layouts {kind of vehicle: {name: layout}}, and which is the first one {kind: name}; how many of one kind; steps that can be undone. */
+const STORE = "logreel.layouts", BEGIN = "logreel.begin", MOST = 100, STEPS = 200;
 /** Bytes of a layout file, and curves that are looked for with one request. */
 const BYTES = 1 << 20, AT_ONCE = 40;
 /** Panels with curves, and those that a log may have nothing for. */
@@ -148,22 +148,33 @@ export class Layouts {
     input.click();
   }
 
-  #stored() {
-    try {
-      const all = JSON.parse(localStorage.getItem(STORE) ?? "{}");
-      return isObject(all) ? Object.fromEntries(Object.entries(all).filter(([, named]) => isObject(named))) : {};
-    } catch {
-      return {};
-    }
+  /** Show the layout with which logs of this kind begin; return whether there is one. */
+  async first() {
+    const name = remembered(BEGIN)[this.kind], own = this.#stored()[this.kind] ?? {};
+    if (typeof name !== "string" || !Object.hasOwn(own, name)) return false;
+    await this.apply(sound(own[name]), name);
+    return this.context.plots.frames.length > 0;
   }
 
-  /** Change what this browser keeps; return whether it could. */
+  #begin(name) {
+    this.#keep(BEGIN, { ...remembered(BEGIN), [this.kind]: name });
+  }
+
+  #stored() {
+    return Object.fromEntries(Object.entries(remembered(STORE)).filter(([, named]) => isObject(named)));
+  }
+
+  /** Change the layouts that this browser keeps; return whether it could. */
   #store(change) {
     const all = this.#stored();
     all[this.kind] ??= {};
     change(all[this.kind]);
+    return this.#keep(STORE, all);
+  }
+
+  #keep(place, value) {
     try {
-      localStorage.setItem(STORE, JSON.stringify(all));
+      localStorage.setItem(place, JSON.stringify(value));
       return true;
     } catch {
       this.context.say("This browser keeps nothing for this page; save the layout as a file.");
@@ -187,7 +198,9 @@ export class Layouts {
     const { name } = this, next = await ask(`Rename “${name}” to`, name);
     if (!next || next === name) return;
     if (Object.hasOwn(this.#stored()[this.kind] ?? {}, next)) { this.context.say(`There is a layout “${next}” already.`); return; }
-    if (this.#store((own) => { own[next] = own[name]; delete own[name]; })) this.name = next;
+    if (!this.#store((own) => { own[next] = own[name]; delete own[name]; })) return;
+    this.name = next;
+    if (remembered(BEGIN)[this.kind] === name) this.#begin(next);
   }
 
   remove() {
@@ -203,7 +216,7 @@ export class Layouts {
 
   entries() {
     this.#note();
-    const all = this.#stored(), own = Object.keys(all[this.kind] ?? {}).sort(), here = this.name && own.includes(this.name);
+    const all = this.#stored(), own = Object.keys(all[this.kind] ?? {}).sort(), here = this.name && own.includes(this.name), begins = remembered(BEGIN)[this.kind] === this.name;
     const shown = (kind, name) => ({ text: name, ...(kind === this.kind ? { on: name === this.name } : {}), run: () => this.apply({ ...sound(all[kind][name]) }, kind === this.kind ? name : "") });
     const others = Object.keys(all).filter((kind) => kind !== this.kind && Object.keys(all[kind]).length);
     return [
@@ -212,9 +225,20 @@ export class Layouts {
       { text: `Layouts for ${this.kind}` }, { text: "Plots that fit this log", run: () => { this.name = ""; this.lacks = ""; return this.context.standard(); } }, ...own.map((name) => shown(this.kind, name)), null,
       ...others.flatMap((kind) => [{ text: `Layouts for ${kind}` }, ...Object.keys(all[kind]).sort().map((name) => shown(kind, name))]), null,
       { text: here ? `Save “${this.name}”` : "Save", run: () => this.save(this.name), off: !here }, { text: "Save as…", run: () => this.saveAs() },
+      ...(here ? [{ text: "Begin with it", on: begins, run: () => this.#begin(begins ? null : this.name) }] : []),
       { text: "Rename…", run: () => this.rename(), off: !here }, { text: "Delete", run: () => this.remove(), off: !here }, null,
       { text: "Open a layout file…", run: () => this.open() }, { text: "Save as a layout file", run: () => this.context.takeaway.layout() },
     ];
+  }
+}
+
+/** Return the object that this browser keeps somewhere; empty if there is none. */
+function remembered(place) {
+  try {
+    const value = JSON.parse(localStorage.getItem(place) ?? "{}");
+    return isObject(value) ? value : {};
+  } catch {
+    return {};
   }
 }
 
