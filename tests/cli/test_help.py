@@ -68,6 +68,7 @@ def samples() -> dict[str, bytes]:
         "lane.toml": b'rate = "10Hz"\n[features.action]\nfields = ["/cmd_vel.linear.x"]\nmax_error = "1s"\n',
         "hover.toml": b'rate = "10Hz"\n[features.action]\nfields = ["vehicle_attitude.q"]\nmax_error = "1s"\n',
         "notes.txt": b"cold morning\n",
+        "battery.json": b'{"panels": [{"kind": "plot", "series": [{"means": "battery voltage"}]}]}',
     }
 
 
