@@ -12,6 +12,7 @@ from logreel.log.log import Log
 from logreel.ops.inspect.incidents import Incidents, incidents, looked_at
 from support.builders.crash import ARMED, FAILSAFE, FALL, LOW, SAID, START, TOLD, crash
 from support.samples.carla.drive import drive
+from support.samples.ulog.builder import flight
 
 NS = 10**9
 
@@ -49,6 +50,14 @@ def test_faults_come_worst_first_with_their_intervals_and_curves(crashed: tuple[
     ]
     assert "3.3 V a cell" in result.faults[1].source
     assert next(one.as_dict()["spans_ns"] for one in result) == [[FALL * NS + START * 1000] * 2]
+
+
+def test_the_module_that_px4_writes_before_a_text_is_no_part_of_it() -> None:
+    with logreel.open(flight(40.0)) as log:
+        assert any(line.text.startswith("[gps] RTCM") for line in log.text)
+        assert [one.text for one in incidents(log).faults if "RTCM" in one.text] == [
+            "RTCM: CRC failed, 2 of 97"
+        ]
 
 
 def test_events_are_told_by_time_and_are_no_faults(crashed: tuple[Log, Incidents]) -> None:

@@ -76,6 +76,7 @@ class Format:
     charts    yields the Charts that a Log of this format deserves; charts of missing topics and fields are left out by
               the caller. None: charts by lenses
     meaning   yields the Sections that the summary of a Log consists of
+    sentence  returns a line of text without the name of its sender and other words that stand before what it says
     detectors  returns the Detectors for faults that only logs of this format show: ``detectors()``
     states    returns the names of the numbers that fields of a Log hold, by topic, path and number
     bands     yields the Bands of a Log, such as modes
@@ -113,6 +114,7 @@ class Format:
     charts: Callable[[Log], Iterable[Chart]] | None = None
     bands: Callable[[Log], Iterable[Band]] | None = None
     meaning: Callable[[Log], Iterable[Section]] | None = None
+    sentence: Callable[[str], str] = lambda text: text
     states: Callable[[Log], Mapping[str, Mapping[str, Mapping[int, str]]]] | None = None
     detectors: Callable[[], Sequence[Detector]] | None = None
     storage: Callable[[], Storage] | None = None

@@ -261,6 +261,12 @@ def meaning_of(log: Log) -> Iterable[Section]:
     return fmt.meaning(log) if fmt is not None and fmt.meaning is not None else ()
 
 
+def sentence_of(log: Log, text: str) -> str:
+    """Return a line of text of *log* without what its format says that senders write before their words."""
+    fmt = format_named(log.format)
+    return text if fmt is None else fmt.sentence(text)
+
+
 def detectors_of(log: Log) -> Sequence[Detector]:
     """Return the detectors that the format of *log* offers."""
     fmt = format_named(log.format)

@@ -99,6 +99,7 @@ FORMAT = Format(
     follow=lazy("logreel.formats.ulog.scan_builder:UlogGrowing"),
     states=lazy("logreel.formats.ulog.charts:states"),
     meaning=lazy("logreel.formats.ulog.meaning:meaning"),
+    sentence=lazy("logreel.formats.ulog.meaning:sentence"),
     detectors=lazy_value("logreel.formats.ulog.health:DETECTORS"),
     charts=lazy("logreel.formats.ulog.charts:charts"),
     bands=lazy("logreel.formats.ulog.meaning.flight:bands"),

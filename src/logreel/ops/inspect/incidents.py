@@ -13,13 +13,14 @@ from typing import Any
 
 from logreel.dataclass import dataclass, replace
 from logreel.errors import LogError, Severity
-from logreel.lenses.facts import ERROR, LINE, WARNING, Chart, Detection, Fact, Series
+from logreel.lenses.facts import ERROR, LINE, WARNING, Chart, Detection, Fact, Section, Series
 from logreel.log.log import Log
 from logreel.log.scan import Brief
 from logreel.meaning.charts import charts
 from logreel.ops.health.health import Health, health
 from logreel.ops.inspect.check import quick_check
 from logreel.ops.inspect.summary import Summary, summary
+from logreel.registry.registry import sentence_of
 
 Span = tuple[int, int]
 
@@ -51,8 +52,6 @@ DOUBLED = {"gap", "dropout"}
 _SEVERITY: dict[str, int] = {"error": ERROR, "warn": WARNING, "note": NOTICE}
 #: How sentences of detectors say when, which stands beside them.
 _WHEN = re.compile(r",?(?: from| at) [+-]\d+\.\d s(?: on)?(?:,? for [^,()]+)?$")
-#: The module that PX4 writes before its texts.
-_SENDER = re.compile(r"^\[\w+\] (?:Preflight Fail: )?")
 _WORD = re.compile(r"[a-z]{3,}")
 #: Words of texts, and the word of charts that means the same.
 SAME = {
@@ -153,7 +152,7 @@ def incidents(log: Log, *, max_messages: int | None = None) -> Incidents:
         selected = log.derive(shown={ch.number for name, ch in log.channels.items() if name not in left_out})
     detected = health(selected)
     curves = _Curves(log)
-    spoken = [*_checks(about, curves), *_texts(about, curves)]
+    spoken = [*_checks(about, curves), *_texts(log, about, curves)]
     faults = [
         *_problems(log, curves),
         *_joined(spoken, _facts(about, detected, curves)),
@@ -313,6 +312,11 @@ def _spoken(facts: Iterable[Fact]) -> Iterator[tuple[Fact, dict[str, Any]]]:
             yield fact, fact.value
 
 
+def is_spoken(section: Section, fact: Fact) -> bool:
+    """Return whether an incident tells a fact of a summary in its own words, with its times."""
+    return section.key in SPOKEN and isinstance(fact.value, dict) and "first_ns" in fact.value
+
+
 def _section(about: Summary, key: str) -> tuple[Fact, ...]:
     return about[key].facts if key in about else ()
 
@@ -336,7 +340,7 @@ def _checks(about: Summary, curves: _Curves) -> Iterator[Incident]:
         )
 
 
-def _texts(about: Summary, curves: _Curves) -> Iterator[Incident]:
+def _texts(log: Log, about: Summary, curves: _Curves) -> Iterator[Incident]:
     """Yield the errors and warnings among the lines of text."""
     for fact, value in _spoken(_section(about, "text")):
         level = NOTICE if fact.level is None else fact.level
@@ -346,7 +350,7 @@ def _texts(about: Summary, curves: _Curves) -> Iterator[Incident]:
         )
         span = (value["first_ns"], value["last_ns"])
         series = curves.of_text(value["text"])
-        text = _SENDER.sub("", value["text"])
+        text = sentence_of(log, value["text"])
         yield Incident(text, _severity(level), level, "text", source, (span,), series)
 
 
@@ -358,8 +362,7 @@ def _facts(about: Summary, result: Health, curves: _Curves) -> Iterator[Incident
             name == section.key and fact.key.startswith(start) and detector in detected
             for (name, start), detector in TOLD.items()
         )
-        is_sentence = section.key in SPOKEN and isinstance(fact.value, dict) and "first_ns" in fact.value
-        if told or is_sentence or (section.key, fact.key) == ("recording", "problems"):
+        if told or is_spoken(section, fact) or (section.key, fact.key) == ("recording", "problems"):
             continue
         level = fact.level or ERROR
         yield Incident(
