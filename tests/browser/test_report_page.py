@@ -14,6 +14,7 @@ import pytest
 import logreel
 from browser.conftest import PATIENCE, SHOTS
 from support.builders.contents import SAMPLES
+from support.builders.crash import FALL, LOW, crash
 from support.builders.pitfalls import pitfalls
 
 
@@ -104,6 +105,19 @@ def test_a_click_on_a_time_shows_that_moment(opened: Callable[..., Any]) -> None
     low, high = shown_span(page)
     assert low <= at <= high
     assert high - low < 0.2 * page.evaluate("data.span[1] - data.span[0]")
+
+
+def test_a_click_on_a_finding_shows_its_interval_in_its_chart(opened: Callable[..., Any]) -> None:
+    page = opened(crash())
+    whole = shown_span(page)
+    item = page.locator("#findings li", has_text="battery_status: 3.10 V a cell")
+    item.locator("button.at").click()
+    low, high = shown_span(page)
+    assert whole[0] < low < LOW < FALL - 0.1 < high < whole[1]
+    chart = page.locator(item.locator("a").get_attribute("href"))
+    assert chart.locator("h4").inner_text().startswith("Battery")
+    box = chart.bounding_box()
+    assert 0 <= box["y"] < 450
 
 
 def test_dark_and_light_have_their_colours(opened: Callable[..., Any]) -> None:

@@ -16,12 +16,13 @@ import pytest
 
 import logreel
 from logreel.lenses.facts import Chart, Series
-from logreel.log.scan import TextLine
 from logreel.meaning.curves import spectrum
+from logreel.ops.inspect.incidents import incidents
 from logreel.outputs.page.chart_svg import PageClock
-from logreel.outputs.page.report import CHARTS, ROWS, findings, panels_of
+from logreel.outputs.page.report import CHARTS, ROWS, panels_of
 from logreel.outputs.page.track import grid_step
 from support.builders.contents import SAMPLES
+from support.builders.crash import FAILSAFE, FALL, LOW, SAID, crash
 from support.harness.cli_runner import Run
 from support.samples.ulog.builder import flight
 
@@ -123,7 +124,9 @@ def test_a_report_says_what_the_recording_is(report: logreel.Report, log: logree
         "topics",
         "about-the-file",
     ]
-    assert {a["href"] for t, a in page.tags if t == "a"} == {f"#{name}" for name in sections}
+    links = {str(a["href"]).removeprefix("#") for t, a in page.tags if t == "a"}
+    assert {name for name in links if not name.startswith("chart-")} == set(sections)
+    assert links <= {a.get("id") for _, a in page.tags}
     for channel in log.channels.values():
         if len(channel):
             assert channel.topic in words
@@ -180,27 +183,49 @@ def test_bands_and_marks_lie_at_their_times(report: logreel.Report, log: logreel
     assert len(data["marks"]) == len(severe) > 0
 
 
-def test_findings_begin_with_the_worst(report: logreel.Report) -> None:
-    ranks = [("bad", "warn", "note", "good").index(one.severity) for one in report.findings]
+def test_findings_are_the_incidents_of_the_log(report: logreel.Report, log: logreel.Log) -> None:
+    assert report.findings == incidents(log).faults
+    ranks = [("error", "warn", "note").index(one.severity or "") for one in report.findings]
     assert ranks == sorted(ranks)
-    assert "Error: [gps] RTCM" in report.findings[0].text
-    assert any("dropout" in one.text for one in report.findings)
+    assert "RTCM" in report.findings[0].text
 
 
-def test_a_sound_log_has_a_finding_that_says_what_was_looked_at() -> None:
-    with logreel.open(SAMPLES[".rec"]()) as carla:
-        found = logreel.report(carla).findings
-    assert found[0].severity == "good"
-    assert "no gaps" in found[0].text
+def items(text: str) -> list[str]:
+    """Return the findings of a page as HTML."""
+    section = text.partition('<section id="findings">')[2].partition("</section>")[0]
+    return re.findall("<li .*?</li>", section)
 
 
-def test_no_error_is_denied_that_the_text_has() -> None:
-    with logreel.open(SAMPLES[".rec"]()) as carla:
-        lines = [TextLine(carla.start, 3, "No valid position", "arming_check", "check")]
-        found = findings(carla, logreel.summary(carla), [], lines)
-    assert [one.severity for one in found] == ["note", "good"]
-    assert "No valid position" in found[0].text
-    assert "no errors but those of failed checks" in found[1].text
+def test_each_finding_has_its_interval_and_the_chart_that_shows_it() -> None:
+    report = logreel.report(crash())
+    text = report.html
+    told = {one.text: items(text)[n] for n, one in enumerate(report.findings)}
+    assert list(told)[:3] == [SAID, "battery_status: 3.10 V a cell", "failsafe"]
+    ends = [re.findall(r'data-at="([\d.]+)" data-to="([\d.]+)"', item)[0] for item in told.values()]
+    expected = [(FALL, FALL), (LOW, FALL - 0.1), (FAILSAFE, FALL), (FALL, FALL)]
+    assert [tuple(map(float, pair)) for pair in ends] == [pytest.approx(pair, abs=0.11) for pair in expected]
+    data = page_data(text)
+    titles = [
+        data["panels"][int(found[1])]["title"]
+        for item in told.values()
+        if (found := re.search(r'<a href="#chart-(\d+)">', item))
+    ]
+    assert titles == ["Attitude", "Battery", "vehicle_status: failsafe", "Attitude"]
+    assert [f'id="chart-{n}"' in text for n in range(len(data["panels"]))] == [True] * len(report.charts)
+    # The chart that only a finding needs stands behind the others.
+    assert report.charts[-1] == "vehicle_status: failsafe"
+    assert "Mode Return" in "".join(items(text)[len(told) :])
+
+
+def test_a_part_has_the_findings_that_touch_it() -> None:
+    report = logreel.report(crash(), start="+31s", end="+35s")
+    assert [one.text for one in report.findings] == ["battery_status: 3.10 V a cell", "failsafe"]
+
+
+def test_a_sound_log_says_what_was_looked_at() -> None:
+    report = logreel.report(crash(sound=True))
+    assert not [one for one in report.findings if one.severity != "note"]
+    assert "No fault was found by " in report.html
 
 
 def test_facts_of_the_summary_are_shown_with_their_notes(report: logreel.Report) -> None:
@@ -209,13 +234,12 @@ def test_facts_of_the_summary_are_shown_with_their_notes(report: logreel.Report)
     assert any(a.get("title") == "vehicle_status.arming_state" for t, a in page.tags if t == "td")
 
 
-def test_lost_bytes_come_first() -> None:
+def test_lost_bytes_are_an_error() -> None:
     data = flight(3.0)
     with logreel.open(data[: len(data) - 20_003]) as log:
         report = logreel.report(log)
     page = check_page(report.html)
-    assert report.findings[0].severity == "bad"
-    assert "could not be read" in report.findings[0].text
+    assert ("error", "problems") in [(one.severity, one.origin) for one in report.findings]
     assert "problems" in [a.get("id") for t, a in page.tags if t == "section"]
 
 

@@ -433,7 +433,13 @@ def _plotted() -> Schema:
 
 def _reported() -> Schema:
     finding = closed(
-        {"severity": {"enum": ["bad", "warn", "note", "good"]}, "text": TEXT, "time_ns": maybe(WHOLE)}
+        {
+            "severity": {"enum": ["error", "warn", "note"]},
+            "text": TEXT,
+            "source": TEXT,
+            "time_ns": maybe(WHOLE),
+            "spans_ns": listed(listed(WHOLE)),
+        }
     )
     return _answer(output=TEXT, size=WHOLE, charts=listed(TEXT), findings=listed(finding))
 

@@ -186,7 +186,16 @@ def report(logs: inputs.Logs, out: str, selection: Selection, utc: bool, force: 
             page = make(log, start=selection.start, end=selection.end, utc=utc, progress=tick)
         page.save(path, force=force)
         if as_json:
-            told = [{"severity": f.severity, "text": f.text, "time_ns": f.time} for f in page.findings]
+            told = [
+                {
+                    "severity": f.severity,
+                    "text": f.text,
+                    "source": f.source,
+                    "time_ns": f.spans[0][0] if f.spans else None,
+                    "spans_ns": f.spans,
+                }
+                for f in page.findings
+            ]
             about = {"output": name, "size": len(page.html.encode()), "charts": list(page.charts)}
             draw.echo_answer(log, logs.several, **about, findings=told)
         elif out != inputs.STDOUT:

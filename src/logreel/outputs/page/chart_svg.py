@@ -231,9 +231,10 @@ def legend(names: Sequence[str]) -> str:
     return f'<ul class="keys still">{items}</ul>'
 
 
-def figure(title: str, level: int, about: str, content: str) -> str:
+def figure(title: str, level: int, about: str, content: str, id: str = "") -> str:
     """Return a chart with its title as a heading; *about* is what is said to those who do not see it."""
-    label = f' role="group" aria-label="{cell_text(f"{title}: {about}", 700)}"' if about else ""
+    label = f' id="{id}"' if id else ""
+    label += f' role="group" aria-label="{cell_text(f"{title}: {about}", 700)}"' if about else ""
     return f"<figure{label}><h{level}>{cell_text(title, 300)}</h{level}>{content}</figure>"
 
 

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import html
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import groupby
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,17 +19,17 @@ from logreel._version import __version__
 from logreel.errors import LogError, UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import Destination, name_and_stream
-from logreel.lenses.facts import ERROR, LINE, SPECTROGRAM, WARNING, XY, Band, Chart
+from logreel.lenses.facts import ERROR, LINE, SPECTROGRAM, WARNING, XY, Band, Chart, Series
 from logreel.log.log import Channel, Log
 from logreel.log.scan import Brief, Parameter, TextLine
 from logreel.log.source_files import decrypted_notes, inputs_of
 from logreel.log.times import Time, duration_text, interval, shift_of, utc_text
 from logreel.meaning.charts import bands, charts
 from logreel.meaning.curves import Curve, Spectrum, series_curve, spectrum
-from logreel.ops.inspect.check import quick_check
+from logreel.ops.inspect.incidents import Incident, Incidents, incidents, is_spoken, looked_at
 from logreel.ops.inspect.info import facts
 from logreel.ops.inspect.params import differs
-from logreel.ops.inspect.summary import Summary, summary
+from logreel.ops.inspect.summary import Summary
 from logreel.ops.inspect.text import level_name, lines_between
 from logreel.outputs.files import new_file
 from logreel.outputs.page.chart_svg import (
@@ -54,100 +52,60 @@ from logreel.registry.registry import states_of
 if TYPE_CHECKING:
     from logreel.log.joined_log import Openable
 
-BAD, WARN, NOTE, GOOD = "bad", "warn", "note", "good"
-#: Keys of sections and facts of a summary that are told otherwise: with their times, or in the head.
-ELSEWHERE = {"recording", "text", "failsafe", "dropouts"}
-#: Most lines of text, and most findings of one kind, that are told one by one.
-TOLD = 6
+#: Classes of what deserves attention, by severity.
+CLASSES: dict[str | None, str] = {"error": "bad", "warn": "warn", "note": "note"}
+#: Findings and events that are listed one by one, other intervals of a finding, and charts that only findings need.
+LISTED, OTHERS, ADDED = 60, 6, 12
+#: Group of charts that only findings need.
+FOR_FINDINGS = "Findings"
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
-    """One finding: ``bad``, ``warn``, ``note`` or ``good``; time in ns of the log's clock, or None."""
+def in_part(several: Iterable[Incident], start: int | None, end: int | None) -> tuple[Incident, ...]:
+    """Return incidents without times, and those with start <= time < end (ns), with their intervals there."""
+    chosen = []
+    for incident in several:
+        inside = tuple(
+            (first, last)
+            for first, last in incident.spans
+            if (end is None or first < end) and (start is None or last >= start)
+        )
+        if inside or not incident.spans:
+            chosen.append(replace(incident, spans=inside))
+    return tuple(chosen)
 
-    severity: str
-    text: str
-    time: int | None = None
 
+def chart_of(series: Sequence[Series], shown: Sequence[Sequence[Series]]) -> int | None:
+    """Return the number of the chart that shows most of *series*, at least half of them; of several the smallest.
 
-def findings(log: Log, about: Summary, bands: Sequence[Band], lines: Sequence[TextLine]) -> list[Told]:
-    """Return the findings, worst first; if nothing is wrong, one that says what was looked at.
-
-    about         what happened in the log
-    bands, lines  those of the part that is shown
+    shown  curves of each chart
     """
-    told = [*_damage(log), *_failsafes(bands), *_told_facts(about), *_told_lines(lines), *_checks(log)]
-    order = (BAD, WARN, NOTE)
-    if not any(finding.severity in (BAD, WARN) for finding in told):
-        failed = any(_is_failed_check(line) for line in lines)
-        errors = "no errors but those of failed checks" if failed else "no error in the text"
-        looked = f"no damage, no jumps of the clock, no gaps in regular channels, no failsafe, {errors}"
-        told.append(Told(GOOD, f"Nothing conspicuous: {looked}."))
-    return sorted(told, key=lambda finding: (*order, GOOD).index(finding.severity))
+    wanted = {_key(curve) for curve in series}
+    common = [len(wanted.intersection(map(_key, curves))) for curves in shown]
+    best = max(range(len(shown)), key=lambda n: (common[n], -len(shown[n])), default=None)
+    return None if best is None or not wanted or 2 * common[best] < len(wanted) else best
 
 
-def _damage(log: Log) -> Iterator[Told]:
-    lost = [problem for problem in log.problems if problem.lost]
-    if lost:
-        size = sum(problem.size for problem in lost)
-        where = "one place" if len(lost) == 1 else f"{len(lost)} places"
-        yield Told(BAD, f"{size} bytes in {where} of the file could not be read; see Problems.")
+def _key(series: Series) -> tuple[str, str, str, str]:
+    return series.topic, series.field, series.function, series.where
 
 
-def _told_facts(about: Summary) -> Iterator[Told]:
-    """Yield the facts that deserve attention, except what other findings say with their times."""
-    for section, fact in about.findings:
-        if section.key not in ELSEWHERE and fact.key not in ELSEWHERE:
-            severity = BAD if fact.level is not None and fact.level <= ERROR else WARN
-            yield Told(severity, f"{section.title}, {fact.label}: {fact.text}")
+def charts_for(told: Iterable[Incident], proposed: Sequence[Chart]) -> list[Chart]:
+    """Return charts of the curves that show incidents and that no proposed chart has."""
+    added: list[Chart] = []
+    for incident in told:
+        shown = [chart.series for chart in (*proposed, *added) if chart.kind == LINE]
+        if incident.series and len(added) < ADDED and chart_of(incident.series, shown) is None:
+            added.append(Chart(_title(incident.series), incident.series, group=FOR_FINDINGS))
+    return added
 
 
-def _failsafes(bands: Sequence[Band]) -> Iterator[Told]:
-    failsafes = [band for band in bands if band.kind == "failsafe"]
-    for band in failsafes[:TOLD]:
-        yield Told(BAD, f"{band.label} for {duration_text(band.end - band.start)}.", band.start)
-    if len(failsafes) > TOLD:
-        yield Told(BAD, f"{len(failsafes) - TOLD} more times in failsafe.", failsafes[TOLD].start)
-
-
-def _is_failed_check(line: TextLine) -> bool:
-    """Return whether a line is a check that failed with an error, as most do before a take-off."""
-    return line.kind == "check" and line.level is not None and line.level <= ERROR
-
-
-def _told_lines(every: Sequence[TextLine]) -> Iterator[Told]:
-    # Most checks fail before each take-off; the summary has those that begin to fail afterwards.
-    checks = list(dict.fromkeys(line.text.strip() for line in every if _is_failed_check(line)))
-    if checks:
-        more = f" and {len(checks) - TOLD} more" if len(checks) > TOLD else ""
-        failed = "A check failed" if len(checks) == 1 else f"{len(checks)} checks failed"
-        began = next(line.time for line in every if _is_failed_check(line))
-        yield Told(NOTE, f"{failed} with an error: {'; '.join(checks[:TOLD])}{more}.", began)
-    lines = [line for line in every if line.kind != "check"]
-    errors = [line for line in lines if line.level is not None and line.level <= ERROR]
-    for line in errors[:TOLD]:
-        yield Told(BAD, f"{level_name(line.level).capitalize()}: {line.text}", line.time)
-    if len(errors) > TOLD:
-        yield Told(BAD, f"{len(errors) - TOLD} more errors in the text.", errors[TOLD].time)
-    warnings = [line for line in lines if line.level == WARNING]
-    counts = Counter(line.text for line in warnings)
-    first = {line.text: line.time for line in reversed(warnings)}
-    for text, count in counts.most_common(TOLD):
-        yield Told(WARN, f"Warning: {text}" + (f" ({count} times)" if count > 1 else ""), first[text])
-    rest = sum(count for _, count in counts.most_common()[TOLD:])
-    if rest:
-        yield Told(WARN, f"{rest} more warnings in the text.")
-
-
-def _checks(log: Log) -> Iterator[Told]:
-    """Yield what times and positions of messages show, except lost bytes, which are told already."""
-    lost = {(problem.code, problem.offset) for problem in log.problems if problem.lost}
-    for finding in quick_check(log).findings:
-        if (finding.code, finding.offset) in lost:
-            continue
-        severity = NOTE if finding.severity == "note" else WARN
-        topic = f"{finding.topic}: " if finding.topic else ""
-        yield Told(severity, f"{topic}{finding.text}", finding.time_ns)
+def _title(series: Sequence[Series]) -> str:
+    """Return the topics of curves, and what is shown of them."""
+    topics = ", ".join(dict.fromkeys(curve.topic for curve in series))
+    if all(curve.function == "interval" for curve in series):
+        return f"Time between messages of {topics}"
+    fields = ", ".join(dict.fromkeys(curve.field for curve in series))
+    return f"{topics}: {fields}"
 
 
 #: Points of all curves of a report, about; each takes 11 to 22 bytes of the page. Least and most pixels of a curve.
@@ -201,7 +159,8 @@ def panels_of(
                 span = value_span(lines, chart.y, states=panel.pop("states"))
                 panel["svg"] = chart_svg(lines, clock.axis, span, behind)
         if panel is not None:
-            panels.append({"title": printable(chart.title), "group": printable(chart.group), **panel})
+            about = {"title": printable(chart.title), "group": printable(chart.group), "series": chart.series}
+            panels.append({**about, **panel})
     return panels
 
 
@@ -509,8 +468,7 @@ def report_page(
     log: Log,
     clock: PageClock,
     shift: int | None,
-    about: Summary,
-    told: Sequence[Told],
+    result: Incidents,
     bands: Sequence[Band],
     lines: Sequence[TextLine],
     panels: Sequence[dict[str, Any]],
@@ -519,20 +477,24 @@ def report_page(
 ) -> str:
     """Return the text of the page.
 
-    about  what happened in the log
+    result  what happened in the part that is shown
     shift  ns from the log's clock to UTC if times are UTC; None: seconds since the start
     part   whether charts, track and text show a part of the log
     """
 
-    def moment(time: int) -> str:
-        seconds = clock.seconds(time)
-        label = f"{seconds:.2f} s" if shift is None else utc_text(time + shift, 3)[11:-1]
-        return f'<button type="button" class="at" data-at="{seconds:.6f}">{label}</button>'
+    def label(time: int) -> str:
+        return f"{clock.seconds(time):.2f} s" if shift is None else utc_text(time + shift, 3)[11:-1]
+
+    def moment(time: int, end: int | None = None, panel: int | None = None) -> str:
+        extent = "" if end is None else f' data-to="{clock.seconds(end):.6f}"'
+        extent += "" if panel is None else f' data-chart="chart-{panel}"'
+        text = label(time) + ("" if end is None or label(end) == label(time) else f" … {label(end)}")
+        return f'<button type="button" class="at" data-at="{clock.seconds(time):.6f}"{extent}>{text}</button>'
 
     texts = {
-        "Findings": _findings(told, moment),
+        "Findings": _findings(result, panels, moment),
         "Track": _track(tracks),
-        "What happened": _sections(about),
+        "What happened": _sections(result.summary),
         "Charts": _charts(panels),
         "Text": text_table(lines, moment) if lines else "",
         "Parameters": _folded(len(log.parameters), parameters_table(list(log.parameters.values()), moment)),
@@ -544,7 +506,10 @@ def report_page(
     ids = {name: name.lower().replace(" ", "-") for name in filled}
     data = {
         "utc": shift is not None,
-        "panels": [{name: value for name, value in panel.items() if name != "svg"} for panel in panels],
+        "panels": [
+            {name: value for name, value in panel.items() if name not in ("svg", "series")}
+            for panel in panels
+        ],
         **_time_data(clock, bands, lines),
         "track": _track_data(tracks, clock),
     }
@@ -597,27 +562,56 @@ def _part(clock: PageClock, shift: int | None, part: bool) -> list[tuple[str, st
     return [("Shown", f"{duration_text(clock.last - clock.first)} from {begins}")]
 
 
-def _findings(told: Sequence[Told], moment: Any) -> str:
-    items = [
-        f'<li class="{finding.severity}"><span class="mark">{finding.severity}</span> '
-        f"{moment(finding.time) if finding.time is not None else ''} {cell_text(finding.text, 600)}</li>"
-        for finding in told
-    ]
-    return f'<ul class="findings">{"".join(items)}</ul>'
+def _findings(
+    result: Incidents, panels: Sequence[dict[str, Any]], moment: Callable[[int, int, int | None], str]
+) -> str:
+    """Return what happened: faults, worst first, with intervals and the chart that shows them; events; notes."""
+    shown = [panel["series"] if panel.get("kind") != "spectrum" else () for panel in panels]
+
+    def item(incident: Incident) -> str:
+        panel = chart_of(incident.series, shown)
+        first, *others = [moment(*span, panel) for span in incident.spans[: OTHERS + 1]] or [""]
+        mark = incident.severity or ""
+        sides = [
+            cell_text(incident.source, 200) if mark else "",
+            f"also: {cell_text('; '.join(incident.more), 600)}" if incident.more else "",
+            f"also at {', '.join(others)}" if others else "",
+            f"{more} more times" if (more := len(incident.spans) - len(others) - 1) > 0 else "",
+            "" if panel is None else f'<a href="#chart-{panel}">{cell_text(panels[panel]["title"], 120)}</a>',
+        ]
+        side = " · ".join(part for part in sides if part)
+        marked = f'<span class="mark">{mark}</span> ' if mark else ""
+        about = f' <span class="from">{side}</span>' if side else ""
+        return f'<li class="{CLASSES.get(mark, "event")}">{marked}{first} {cell_text(incident.text, 600)}{about}</li>'
+
+    def listed(several: Sequence[Incident]) -> str:
+        more = len(several) - LISTED
+        rest = f'<p class="note">and {more} more</p>' if more > 0 else ""
+        return f'<ul class="findings">{"".join(map(item, several[:LISTED]))}</ul>{rest}'
+
+    faults = [incident for incident in result.faults if incident.severity != "note"]
+    notes = [incident for incident in result.faults if incident.severity == "note"]
+    text = listed(faults) if faults else f'<p class="good">{cell_text(looked_at(result), 2000)}</p>'
+    if result.events:
+        text += f"<h3>Events</h3>{listed(result.events)}"
+    if notes:
+        text += f"<details><summary>Notes ({len(notes)})</summary>{listed(notes)}</details>"
+    return text
 
 
 def _sections(about: Summary) -> str:
-    """Return the facts of a summary; the recording itself is in the head, and the text has a table."""
+    """Return the facts of a summary; the recording is in the head, the text has a table, findings tell the events."""
     blocks = []
     for section in about:
-        if section.key in {"recording", "text"}:
+        shown = [fact for fact in section.facts if not is_spoken(section, fact)]
+        if section.key in {"recording", "text"} or not shown:
             continue
         rows = "".join(
             f'<tr class="{_mark(fact.level)}"><th scope="row">{cell_text(fact.label, 80)}</th>'
             f'<td title="{cell_text(fact.note, 200)}">{cell_text(fact.text, 600)}</td></tr>'
-            for fact in section.facts[:FACTS]
+            for fact in shown[:FACTS]
         )
-        more = len(section.facts) - FACTS
+        more = len(shown) - FACTS
         rest = f'<p class="note">and {more} more</p>' if more > 0 else ""
         blocks.append(f"<div><h3>{cell_text(section.title, 80)}</h3><table>{rows}</table>{rest}</div>")
     return f'<div class="facts">{"".join(blocks)}</div>' if blocks else ""
@@ -665,33 +659,35 @@ def _charts(panels: Sequence[dict[str, Any]]) -> str:
         f"<li>{cell_text(panel['title'])}: {cell_text(panel['about'], 600)}</li>" for panel in panels
     )
     # In the order of the data, by which the script finds the figure of each panel.
-    drawn = _groups(panels[:CHARTS])
+    numbered = list(enumerate(panels))
+    drawn = _groups(numbered[:CHARTS])
     if rest := panels[CHARTS:]:
         names = ", ".join(dict.fromkeys(panel["group"] or panel["title"] for panel in rest))
         count = f"{len(rest)} more chart{'s' * (len(rest) != 1)}"
         summary_line = f"<summary>{count}: {cell_text(names, 300)}</summary>"
-        drawn += f'<details class="more">{summary_line}{_groups(rest)}</details>'
+        drawn += f'<details class="more">{summary_line}{_groups(numbered[CHARTS:])}</details>'
     return (
         f'<div id="strip" aria-hidden="true"></div><div id="panels">{drawn}</div>'
         f'<details class="values"><summary>Charts as text</summary><ul>{about}</ul></details>'
     )
 
 
-def _groups(panels: Sequence[dict[str, Any]]) -> str:
+def _groups(numbered: Sequence[tuple[int, dict[str, Any]]]) -> str:
     return "".join(
         (f"<h3>{cell_text(group, 200)}</h3>" if group else "")
-        + f'<div class="charts">{"".join(map(_figure, grouped))}</div>'
-        for group, grouped in groupby(panels, itemgetter("group"))
+        + f'<div class="charts">{"".join(_figure(number, panel) for number, panel in grouped)}</div>'
+        for group, grouped in groupby(numbered, lambda pair: pair[1]["group"])
     )
 
 
-def _figure(panel: dict[str, Any]) -> str:
+def _figure(number: int, panel: dict[str, Any]) -> str:
     unit = f" [{panel['unit']}]" if panel["unit"] else ""
     names = [
         curve["name"] + (f" [{curve['unit']}]" if curve["unit"] and not unit else "")
         for curve in panel["curves"]
     ]
-    return figure(panel["title"] + unit, 4, panel["about"], panel["svg"] + legend(names))
+    content = panel["svg"] + legend(names)
+    return figure(panel["title"] + unit, 4, panel["about"], content, f"chart-{number}")
 
 
 def _folded(count: int, text: str) -> str:
@@ -706,14 +702,14 @@ class Report(Brief):
 
     name      of the log
     html      the whole page, which needs no other file and no network
-    findings  what a reader should know first, worst first
+    findings  what went wrong in the part that is shown, worst first, as ``incidents`` finds it
     charts    titles of the charts that the page has
     inputs    names of the files of the log, which ``save`` does not replace
     """
 
     name: str
     html: str
-    findings: tuple[Told, ...]
+    findings: tuple[Incident, ...]
     charts: tuple[str, ...]
     inputs: Sequence[str] = field(default=(), repr=False)
 
@@ -767,24 +763,27 @@ def report(
             zero, first if lo is None else lo, last if hi is None else hi, utc=shift is not None
         )
         proposed = charts(opened)
+        result = incidents(opened)
+        result = replace(
+            result,
+            faults=in_part(result.faults, lo, hi),
+            events=in_part(result.events, lo, hi),
+        )
+        proposed += charts_for(result.faults, proposed)
         spans = [band for band in bands(opened) if band.start < clock.last and band.end > clock.first]
         lines = list(lines_between(opened, None, lo, hi, repeated=False))
         panels = panels_of(opened, proposed, clock, spans, lo, hi, progress)
-        about = summary(opened)
-        told = findings(opened, about, spans, lines)
         tracks = find_tracks(opened, proposed, lo, hi)
         text = report_page(
             opened,
             clock,
             shift,
-            about,
-            told,
+            result,
             spans,
             lines,
             panels,
             tracks,
             part=lo is not None or hi is not None,
         )
-        return Report(
-            opened.name, text, tuple(told), tuple(panel["title"] for panel in panels), inputs_of(opened)
-        )
+        titles = tuple(panel["title"] for panel in panels)
+        return Report(opened.name, text, result.faults, titles, inputs_of(opened))

@@ -87,6 +87,17 @@ function showMoment(at) {
   showPlace(at);
 }
 
+// Shows an interval with what came before it, and the chart that shows it.
+function showInterval(at, to, chart) {
+  const [first, last] = data.span, share = 0.15 * (last - first), inside = (one) => Math.min(Math.max(one, first), last);
+  const from = inside(at - Math.max(Math.min(4, share), 0.5 * (to - at))), end = inside(to + Math.max(Math.min(2, share), 0.2 * (to - at)));
+  const folded = chart?.closest("details");
+  if (folded) folded.open = true;
+  (chart ?? document.getElementById("charts"))?.scrollIntoView();
+  if (end > from) showSpan(from, end);
+  showPlace(at);
+}
+
 function redraw() {
   paintBands();
   draw();
@@ -99,7 +110,9 @@ addEventListener("resize", () => {
 document.addEventListener("logreel-cursor", (event) => showPlace(event.detail));
 document.addEventListener("click", (event) => {
   const button = event.target.closest?.("button.at");
-  if (button) showMoment(Number(button.dataset.at));
+  if (!button) return;
+  const { at, to, chart } = button.dataset;
+  if (to == null) showMoment(Number(at)); else showInterval(Number(at), Number(to), document.getElementById(chart));
 });
 document.getElementById("theme").onclick = () => {
   document.documentElement.dataset.theme = isDark() ? "light" : "dark";
