@@ -1,15 +1,20 @@
-"""Gaps are found by one rule for stats, transforms and tracks; check and viewer share that of regular channels."""
+"""Gaps are found by one rule for stats, check, health, the viewer, transforms and tracks."""
 
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from logreel.meaning.gaps import GAP_FACTOR, PERIODS, gap_limit, regular_times, steps_of
+import logreel
+from logreel.meaning.gaps import GAP_FACTOR, PERIODS, channel_gaps, gap_limit, regular_times, steps_of
 from logreel.meaning.tracks import CUT_NS, Track
+from logreel.ops.health.health import health
+from logreel.ops.inspect.check import quick_check
 
 times_in_order = st.lists(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=200).map(
     lambda values: np.sort(np.array(values, np.int64))
@@ -41,6 +46,20 @@ def test_regular_times_have_few_long_steps_or_are_not_regular() -> None:
     assert (regular.period, regular.gaps.tolist()) == (100, [PERIODS - 1])
     assert regular_times(times[: PERIODS - 1]) is None
     assert regular_times(np.cumsum(np.tile([1, 1, 1, 300], 100))) is None
+
+
+@pytest.mark.parametrize(("pause", "gaps"), [(5.5, 1), (7.0, 1), (4.5, 0)])
+def test_stats_check_health_and_curves_find_the_same_gaps(pause: float, gaps: int, tmp_path: Path) -> None:
+    path, period = tmp_path / "pause.mcap", 10**8
+    with logreel.create(path) as out:
+        channel = out.add_channel("a", logreel.Schema("Empty", "jsonschema", '{"type": "object"}'))
+        for n in range(200):
+            out.write(channel, n * period + (round((pause - 1) * period) if n >= 90 else 0), b"{}")
+    with logreel.open(path) as log:
+        assert logreel.stats(log)[0].gap_count == gaps
+        assert len(channel_gaps(log["a"])) == gaps
+        assert [f.code for f in quick_check(log).findings] == ["gap"] * gaps
+        assert [d.detector for d in health(log).detections if d.detector == "gaps"] == ["gaps"] * gaps
 
 
 def test_tracks_are_cut_at_gaps_and_not_in_bursts() -> None:

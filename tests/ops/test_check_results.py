@@ -33,7 +33,8 @@ def test_a_sound_log_has_no_findings() -> None:
 def test_problems_are_findings_in_file_order() -> None:
     log = logreel.open(damaged())
     assert log.problems
-    found = [f for f in logreel.check(log).findings if f.offset is not None]
+    # The recorder of the sample pauses before the place where it is cut.
+    found = [f for f in logreel.check(log).findings if f.offset is not None and f.code != "gap"]
     assert [(f.code, f.offset, f.size, f.text) for f in found] == [
         (p.code, p.offset, p.size, p.text) for p in log.problems
     ]

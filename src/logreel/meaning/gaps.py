@@ -18,11 +18,10 @@ if TYPE_CHECKING:
 GAP_FACTOR = 5
 #: Fewer steps than this say nothing about gaps.
 LEAST_STEPS = 10
-#: A regular series has at least PERIODS periods; 10th and 90th percentile are within NEAR and FAR medians.
+#: A regular series has at least PERIODS periods; 10th and 90th percentile are within NEAR and FAR medians, and a larger
+#: share of gaps than PART means bursts.
 PERIODS = 50
 NEAR, FAR = 0.5, 1.5
-#: A gap of a regular series is longer than FACTOR median periods; a larger share of gaps than PART means bursts.
-FACTOR = 10
 PART = 0.01
 
 
@@ -72,7 +71,7 @@ def regular_times(times: I64) -> RegularTimes | None:
     low, median, high = np.percentile(steps, [10, 50, 90]).tolist()
     if not median or low < NEAR * median or high > FAR * median:
         return None
-    rows = np.flatnonzero(steps > FACTOR * median)
+    rows = gaps_of(steps)
     if len(rows) > max(1, PART * len(steps)):
         return None
     return RegularTimes(median, steps, rows)

@@ -23,6 +23,7 @@ from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_text
 from logreel.meaning.charts import bands
 from logreel.meaning.frames import Link, links_of, roots_of
+from logreel.meaning.gaps import GAP_FACTOR, gap_limit
 from logreel.meaning.tracks import JUMP_M, JUMP_SPEED, is_of_robot, length_text, track_of
 
 #: A channel is regular from this number of messages on, if its 10th and 80th percentile of the periods are within NEAR
@@ -251,8 +252,9 @@ FROZEN = Detector(
 )
 
 
-#: A gap is longer than this number of periods, and than this time.
-GAP_PERIODS, GAP_NS = 10, SECOND // 5
+#: Gaps, as ``stats`` counts them, are told if they are longer than this.
+GAP_NS = SECOND // 5
+GAP_BOUND = f"{GAP_FACTOR} median periods, twice the 90th percentile, and {duration_text(GAP_NS)}"
 #: The rate drops if over this number of messages it is below this share of the usual one, for this time.
 WINDOW, SHARE, DROP_NS = 10, 0.6, 2 * SECOND
 
@@ -263,7 +265,7 @@ def gaps(log: Log) -> Iterator[Detection | NotAssessed]:
     for ch, times, period in regular(log):
         looked = True
         steps = np.diff(times)
-        rows = np.flatnonzero(steps > max(GAP_PERIODS * period, GAP_NS))
+        rows = np.flatnonzero(steps > gap_limit(steps, GAP_NS))
         if len(rows):
             worst = int(rows[np.argmax(steps[rows])])
             longest = int(steps[worst])
@@ -275,7 +277,7 @@ def gaps(log: Log) -> Iterator[Detection | NotAssessed]:
                 int(times[rows[-1] + 1]),
                 (ch.topic,),
                 {"gaps": len(rows), "longest_ns": longest, "period_ns": period},
-                f"{GAP_PERIODS} periods and {duration_text(GAP_NS)}",
+                GAP_BOUND,
                 "logreel",
             )
     if not looked:
@@ -293,7 +295,7 @@ def drops(log: Log) -> Iterator[Detection | NotAssessed]:
         span = times[WINDOW:] - times[:-WINDOW]
         slow = span > WINDOW * period / SHARE
         # A single gap makes a window long, too; it is told as a gap.
-        broken = np.convolve(steps > GAP_PERIODS * period, np.ones(WINDOW, int))[WINDOW - 1 : len(steps)] > 0
+        broken = np.convolve(steps > gap_limit(steps), np.ones(WINDOW, int))[WINDOW - 1 : len(steps)] > 0
         spans = [
             (int(times[max(int(np.searchsorted(times, start)) - WINDOW, 0)]), end)
             for start, end in runs(times[WINDOW:], slow & ~broken)
@@ -329,7 +331,7 @@ def _dropped(ch: Channel, times: I64, period: int, spans: list[tuple[int, int]])
 
 GAPS = Detector(
     "gaps",
-    f"pauses of {GAP_PERIODS} periods and {duration_text(GAP_NS)} in channels with a steady rate",
+    f"pauses of {GAP_BOUND} in channels with a steady rate",
     gaps,
 )
 RATE_DROP = Detector(
