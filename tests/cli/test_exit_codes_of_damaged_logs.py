@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import logreel
+from logreel.cli import draw
+from logreel.errors import Problem
 from support.harness.cli_runner import Run
 from support.samples.rosbag.builder import drive
 from support.samples.ulog.builder import flight
@@ -55,3 +58,10 @@ def test_several_logs_of_which_one_is_damaged(tmp_path: Path, run: Run) -> None:
     done = run("summary", str(tmp_path), "--json")
     assert done.code == 3
     assert len([json.loads(line) for line in done.out.splitlines()]) == 2
+
+
+def test_one_byte_is_one_byte(capsys: pytest.CaptureFixture[str]) -> None:
+    log = logreel.open(flight(2.0))
+    log.note(Problem("garbage", 5, 1, True, "one byte is no record"))
+    assert draw.finish(log) == 3
+    assert "1 byte in one place of the log could not be read" in capsys.readouterr().err

@@ -10,6 +10,7 @@ import pytest
 
 import logreel
 from logreel.errors import NotFoundError, UsageError
+from logreel.ops.query.where import _FUNCTIONS, FUNCTIONS
 from support.builders.contents import SAMPLES, content, sample
 from support.samples.ulog.builder import flight
 
@@ -308,3 +309,10 @@ def test_state_in_force_is_kept_only_if_it_meets_the_condition(tmp_path: Path) -
             where = f'"/map".info.width {bound}'
             logreel.slice(log, out, topics="/map", start=start, keep_latched=True, where=where, force=True)
             assert len(logreel.open(out).get("/map", ())) == due
+
+
+def test_duckdb_has_every_function_that_may_be_used() -> None:
+    import duckdb
+
+    known = {name for (name,) in duckdb.sql("SELECT function_name FROM duckdb_functions()").fetchall()}
+    assert {name for name in FUNCTIONS | _FUNCTIONS if name.isidentifier()} <= known

@@ -381,7 +381,8 @@ def finish(log: Log, skipped: Sequence[str] = ()) -> int:
         where = "one place" if len(unread) == 1 else f"{len(unread)} places"
         # What info says of a log with an index is as old as the index.
         verb = "check" if any(problem.code == CHANGED.code for problem in log.problems) else "info"
-        losses.append(f"{size} bytes in {where} of the log could not be read, 'logreel {verb}' says more")
+        amount = "1 byte" if size == 1 else f"{size} bytes"
+        losses.append(f"{amount} in {where} of the log could not be read, 'logreel {verb}' says more")
     if bad:
         messages = f"{bad} messages" if bad > 1 else "one message"
         losses.append(f"{messages} could not be decoded, 'logreel check' says more")

@@ -56,7 +56,7 @@ KINDS = words("BETWEEN CASE CAST COLUMN_REF COMPARISON CONJUNCTION CONSTANT FUNC
 FUNCTIONS = words(
     """
     + - * / // % ** ^ & | ~ << >> @ ! abs acos acosh add asin asinh atan atan2 atanh avg bit_count cbrt ceil ceiling cos
-    cosh cot degrees divide epoch epoch_ms epoch_ns epoch_us even exp fdiv first_value floor fmod gcd greatest hypot
+    cosh cot degrees divide epoch epoch_ms epoch_ns epoch_us even exp fdiv first_value floor fmod gcd greatest
     isfinite isinf isnan lag last_value lcm lead ln log log10 log2 max mean median min mod multiply nth_value
     nullif pi pow power radians round row_number sign sin sinh sqrt stddev stddev_pop stddev_samp subtract sum tan tanh
     trunc var_pop var_samp variance xor count any_value rank dense_rank array_extract struct_extract list_extract
