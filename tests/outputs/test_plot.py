@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
 from base64 import b64decode
@@ -21,7 +22,9 @@ from hypothesis import strategies as st
 
 import logreel
 from logreel.errors import UsageError
+from logreel.log.times import SECOND
 from logreel.meaning.charts import charts
+from logreel.meaning.columns import FieldColumn
 from logreel.meaning.curves import curves, extrema
 from logreel.meaning.layouts import checked_layout
 from logreel.outputs import vendor
@@ -29,6 +32,8 @@ from logreel.outputs.page.plot import page_of, ticks
 from support.builders.contents import SAMPLES
 from support.builders.sample_logs import tiny
 from support.harness.cli_runner import Run
+from support.samples.bddf.builder import Builder, walk
+from support.samples.ulog.builder import Builder as UlogBuilder
 from support.samples.ulog.builder import flight
 
 PICTURES = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
@@ -100,6 +105,51 @@ def test_every_sample_has_curves(tmp_path: Path) -> None:
                 refusals.add(re.sub("'.*?'", "", refused.text).split(": choose")[0])
         assert drawn, suffix
     assert refusals <= {" has no numeric field", " means more than 64 curves"}
+
+
+def test_samples_of_a_message_have_times_of_their_own() -> None:
+    log = logreel.open(walk())
+    (curve,) = curves(log, "patrol/body/speed.value")
+    spread = log["patrol/body/speed"].to_arrow("value", interpolate=True)["time"].to_numpy().astype(np.int64)
+    np.testing.assert_array_equal(curve.times, spread)
+    assert len(np.unique(curve.times)) == len(curve.times) == 100 * len(log["patrol/body/speed"])
+    np.testing.assert_array_equal(FieldColumn(log["patrol/body/speed"], "value").whole()[0], curve.times)
+    # Packets of actors are of one moment each.
+    carla = logreel.open(SAMPLES[".rec"]())
+    (x,) = curves(carla, "position.location.x")
+    assert len(np.unique(x.times)) < len(x.times)
+
+
+def test_samples_before_a_gap_are_not_spread_over_it() -> None:
+    out = Builder()
+    speed = out.pods({"schema": "body", "varname": "speed"}, "float32")
+    starts = [n * SECOND + (9 * SECOND if n >= 20 else 0) for n in range(40)]
+    for start in starts:
+        out.data(speed, start, struct.pack("<10f", *range(10)))
+    log = logreel.open(out.bytes())
+    (topic,) = (ch.topic for ch in log.channels.values() if not ch.reserved)
+    (curve,) = curves(log, f"{topic}.value")
+    assert curve.gaps == [(20 * SECOND, 29 * SECOND)]
+    before = curve.times[curve.times < 29 * SECOND]
+    assert before.tolist() == [n * SECOND // 10 for n in range(200)]
+    assert np.flatnonzero(np.isnan(curve.broken().values)).tolist() == [200]
+
+
+def test_latched_values_hold_at_the_start_and_do_not_stretch_the_axis() -> None:
+    out = UlogBuilder(start_us=900_000_000).flags()
+    for number, name in enumerate(("trajectory_setpoint", "value")):
+        out.format(f"{name}:uint64_t timestamp;float x;").subscribe(name, number)
+    out.data(0, struct.pack("<Qf", 1_000_000, 7.0))
+    for tick in range(100):
+        out.data(1, struct.pack("<Qf", 900_000_000 + tick * 100_000, tick))
+    log = logreel.open(out.bytes())
+    plot = logreel.plot(log, "trajectory_setpoint.x", "value.x")
+    held, measured = (panel.curves[0] for panel in plot.panels)
+    assert plot.span == (log.start, log.end)
+    assert (held.times.tolist(), held.values.tolist()) == ([log.start], [7.0])
+    assert len(measured.times) == 100
+    # Whoever asks for a time gets what was logged then.
+    assert log["trajectory_setpoint"].times.tolist() == [SECOND]
 
 
 def naive(times: list[int], values: list[float], pixels: int) -> list[int]:

@@ -14,9 +14,9 @@ from logreel.index.block_table import TIME_MIN
 from logreel.index.gather import Want, gather_rows
 from logreel.io.arrays import F64, I64
 from logreel.layout.nodes import Sequence as Records
-from logreel.log.columns import ChannelRows, ColumnReader, own_paths, stored_time
+from logreel.log.columns import ChannelRows, own_paths, stored_time
 from logreel.log.log import Channel
-from logreel.meaning.curves import extrema_between, pixel_edges, sample_numbers, why_no_curve
+from logreel.meaning.curves import curve_reader, extrema_between, pixel_edges, sample_numbers, why_no_curve
 
 #: Channels with more messages than this are searched by bisection.
 FEW = 1 << 20
@@ -69,7 +69,7 @@ class FieldColumn:
 
     def __init__(self, ch: Channel, field: str) -> None:
         self.channel, self.field = ch, field
-        self._reader = ColumnReader(ch, own_paths(ch, field))
+        self._reader = curve_reader(ch, own_paths(ch, field))
         self.unit = (self._reader.projection.units or [""])[-1]
         self._numbers(self._reader.read(slice(0, 0)))
 

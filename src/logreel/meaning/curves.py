@@ -16,11 +16,11 @@ from logreel.io.arrays import F64, I64
 from logreel.layout.numpy_columns import ARRAY, LIST, MAX_STRUCTS, STRUCT, Column, type_name
 from logreel.lenses.base import columns_by_path
 from logreel.lenses.facts import Series
-from logreel.log.columns import DENSE, ColumnReader, own_paths
+from logreel.log.columns import DENSE, ColumnReader, RowOptions, own_paths
 from logreel.log.scan import Brief
 from logreel.log.times import Time, interval
 from logreel.log.topic_fields import fields_by_topic
-from logreel.meaning.gaps import channel_gaps, gap_limit
+from logreel.meaning.gaps import block_lengths, channel_gaps, gap_limit, holds_samples
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log
@@ -182,9 +182,20 @@ def _with_gaps(ch: Channel, curves: Iterable[Curve]) -> Iterator[Curve]:
         yield replace(curve, gaps=gaps[stepped], stepped=stepped)
 
 
+#: Samples of a message at times of their own.
+SPREAD = RowOptions(interpolate=True)
+
+
+def curve_reader(ch: Channel, paths: Sequence[str] | None) -> ColumnReader:
+    """Return the reader of fields that become curves: samples of a message are spread up to the next message."""
+    if not holds_samples(ch):
+        return ColumnReader(ch, paths)
+    return ColumnReader(ch, paths, SPREAD, block_lengths(ch.times))
+
+
 def channel_curves(ch: Channel, fields: list[str] | None, lo: int | None, hi: int | None) -> Iterator[Curve]:
     """Yield the curves of fields of one channel, with lo <= time < hi (ns); see ``curves``."""
-    reader = ColumnReader(ch, own_paths(ch, fields))
+    reader = curve_reader(ch, own_paths(ch, fields))
     span = interval(ch.log, *(None if t is None else int(t) for t in (lo, hi)))
     rows = reader.read(ch.log.index.rows_between(ch.number, *span))
     times = rows.time

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass
+from logreel.errors import LogError
 from logreel.io.arrays import I64
+from logreel.layout.nodes import Sequence as Records
+from logreel.layout.nodes import Struct
+from logreel.log.scan import until_next
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel
@@ -110,5 +115,38 @@ def gaps_between(times: I64, stepped: bool = False) -> list[tuple[int, int]]:
 
 
 def channel_gaps(ch: Channel, stepped: bool = False) -> list[tuple[int, int]]:
-    """Return the intervals (ns) without messages in a channel; see ``gaps_between``."""
-    return gaps_between(sampled_times(ch), stepped)
+    """Return the intervals (ns) without messages in a channel; see ``gaps_between``.
+
+    Where messages hold samples, a gap begins behind the last sample of a message.
+    """
+    times = sampled_times(ch)
+    gaps = gaps_between(times, stepped)
+    if gaps and holds_samples(ch):
+        period = round(median_of(steps_of(np.sort(times))))
+        gaps = [(begin + period, end) for begin, end in gaps]
+    return gaps
+
+
+#: Name of the field with the number of a sample in its message.
+SAMPLE = "sample"
+
+
+def holds_samples(ch: Channel) -> bool:
+    """Return whether messages of a channel are blocks of numbered samples, which come one after another in time."""
+    with suppress(LogError):
+        root = ch.layout.root
+        if isinstance(root, Records) and isinstance(root.item, Struct):
+            return any(field.name == SAMPLE for field in root.item.fields)
+    return False
+
+
+def block_lengths(times: I64) -> I64:
+    """Return int64[n]: ns over which the samples of each message spread, to the next one or, in a gap, a period.
+
+    times  int64[n] of the messages, ns
+    """
+    steps = until_next(times)
+    forward = steps[steps > 0]
+    if len(forward):
+        steps[steps > gap_limit(forward)] = round(float(np.median(forward)))
+    return steps

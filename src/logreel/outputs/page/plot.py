@@ -260,6 +260,8 @@ def _panel_of(
     """Return the panel of what was asked for; *units*: of fields whose schema states none."""
     wanted = wanted if isinstance(wanted, str) else list(wanted)
     drawn = curves(log, wanted, start, end)
+    if start is None and log.start is not None:
+        drawn = [_from(curve, log.start) for curve in drawn]
     # A topic means what it measures; its times are drawn only if they are named.
     named = {topic for topic, chosen in fields_by_topic(log, wanted).items() if chosen is not None}
     measured = [c for c in drawn if c.topic in named or not is_stamp(c.field, c.times, c.values)]
@@ -270,6 +272,15 @@ def _panel_of(
     states = states_of(log)
     names = [states.get(curve.topic, {}).get(curve.field, {}) for curve in drawn]
     return Panel(tuple(drawn), names[0] if names and all(other == names[0] for other in names) else {})
+
+
+def _from(curve: Curve, start: int) -> Curve:
+    """Return a curve of held values from *start* (ns) on, where the last one before it holds: it can be far older."""
+    older = int(np.searchsorted(curve.times, start))
+    if not older or not (curve.stepped or older == len(curve.times)):
+        return curve
+    times = np.maximum(curve.times[older - 1 :], start)
+    return replace(curve, times=times, values=curve.values[older - 1 :])
 
 
 def _first_panels(log: Log, start: Time | None, end: Time | None) -> Iterator[Panel]:

@@ -20,6 +20,7 @@ from logreel.lenses.facts import Series
 from logreel.log.log import Log
 from logreel.meaning.columns import FieldColumn, MemoryColumn, SampledColumn, SortedColumn
 from logreel.meaning.curves import is_stepped, series_curve
+from logreel.meaning.gaps import holds_samples
 from logreel.meaning.pyramids import FoldedColumn, Pyramid, key_of, place_of
 from logreel.outputs.http.routes import Cancelled, Parameters
 from logreel.outputs.view.limits import (
@@ -313,7 +314,9 @@ class ViewColumns:
 
     def _pyramid(self, field: FieldColumn, progress: Callable[[float], None]) -> SortedColumn:
         identity, place = self._identity(), None
-        key = key_of(identity or "", field.channel.topic, field.field)
+        # Earlier versions gave all samples of a message its time.
+        kind = ["spread"] if holds_samples(field.channel) else []
+        key = key_of(identity or "", field.channel.topic, field.field, *kind)
         if identity is not None and (place := place_of(key)) is not None:
             pyramid = Pyramid.load(field, key, place)
             if pyramid is not None:
