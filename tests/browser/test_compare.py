@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.builders.crash import SAID, crash
+from support.builders.crash import FAILSAFE, SAID, crash
 
 #: Seconds by which the second flight is later in its log.
 DELAY = 6.0
@@ -92,6 +93,72 @@ def test_two_flights_are_aligned_by_what_happened_and_differ_side_by_side(view: 
     page.select_option("#panel-compare select", "armed")
     page.wait_for_function(HAS, arg="−6 s")
     assert float(page.get_attribute("#timeline canvas", "data-from")) == pytest.approx(-DELAY * 1e9)
+
+
+def test_three_logs_have_statistics_side_by_side_bands_of_each_and_differences_of_chosen_ones(
+    view: Any, tmp_path: Path
+) -> None:
+    paths = [tmp_path / f"{name}.ulg" for name in ("one", "two", "three")]
+    for path, made in zip(paths, (crash(sound=True), crash(), crash(delay=DELAY)), strict=True):
+        path.write_bytes(made)
+    found = view(*paths, size=(1600, 1000))
+    page = found.page
+    page.click("#tab-compare")
+    page.wait_for_selector("#panel-compare[data-ready]")
+    page.click("#panel-compare .fields summary")
+    page.wait_for_selector("#panel-compare .fields[data-ready]")
+    table = page.locator("table[aria-label='Statistics side by side']")
+    names = table.locator("th button").all_inner_texts()
+    # What never varies in one log and varies in others comes before the rest; no difference comes last.
+    assert set(names[:3]) <= {
+        "vehicle_attitude.q[0]",
+        "vehicle_status.nav_state",
+        "battery_status.voltage_v",
+        "vehicle_attitude.q[1]",
+    }
+    assert names[-1].endswith(".timestamp")
+    rows = (
+        table.locator("tr:has(th:has-text('battery_status.voltage_v')) + tr").locator("td").all_inner_texts()
+    )
+    assert rows == ["one.ulg", "16", "16.0299", "16.06", "16.0299", "600"]
+    page.fill("input[aria-label='Find a field by its statistics']", "volt batt")
+    assert table.locator("th button").all_inner_texts() == ["battery_status.voltage_v"]
+    table.locator("th button").click()
+    page.wait_for_selector("#plots .frame:has-text('battery_status') .legend li:nth-child(3)")
+    found.settle()
+
+    # The difference of the third log and the second, and of all others.
+    page.select_option("select[aria-label='Log that is subtracted']", "1")
+    assert page.locator("select[aria-label='Logs whose differences are shown'] option").all_inner_texts() == [
+        "all others",
+        "one.ulg",
+        "three.ulg",
+    ]
+    page.click("#panel-compare button:has-text('Differences')")
+    both = page.locator("#plots .frame", has_text="one.ulg, three.ulg − two.ulg")
+    both.locator(".body[data-points]").wait_for()
+    assert both.locator(".legend li").count() == 2
+    found.settle()
+    box = page.locator("#timeline canvas").bounding_box()
+    page.mouse.click(box["x"] + box["width"] * 33 / 60, box["y"] + 30)
+    found.settle()
+    values = [float(value) for value in both.locator(".legend .value").all_inner_texts()]
+    # At 33 s the battery of the second alone is low.
+    assert values == [pytest.approx(3.6, abs=0.1)] * 2
+    # Each log has its bands behind the curves, in its part of the height.
+    script = """async () => {
+        const { bandsOf } = await import("/static/panels/plot_draw.js"), overviews = {};
+        for (const id of ["0", "1", "2"]) {
+            overviews[id] = await (await fetch(`/api/logs/${id}/overview`, { headers: TOKEN })).json();
+        }
+        const context = { data: { overviewNow: (id) => overviews[id] }, time: { shift: (id) => 1e9 * id } };
+        return bandsOf(context, [{ id: "0" }, { id: "1" }, { id: "2" }]).filter(({ label }) => label === "Failsafe")
+            .map(({ top, high, from }) => [top, high, from / 1e9]);
+    }""".replace("TOKEN", json.dumps({"Authorization": f"Bearer {found.viewer.token}"}))
+    third = 1 / 3
+    expected = [[third, third, FAILSAFE + 1], [2 * third, third, FAILSAFE + DELAY + 2]]
+    assert page.evaluate(script) == [pytest.approx(one, abs=0.6) for one in expected]
+    found.shot("compare-three")
 
 
 def test_a_difference_is_taken_between_messages_and_not_in_gaps(view: Any, tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 import logreel
+from logreel.ops.inspect.diff import rank
 from support.builders.contents import SAMPLES, real
+from support.builders.crash import crash
 from support.builders.planted import SECOND, Row, moved, rows, steady, ulog
 from support.harness.cli_runner import Run
 from support.samples.rosbag.builder import START, drive
@@ -320,3 +322,22 @@ def test_the_difference_of_real_logs_fits_on_a_screen(run: Run, shared: Path) ->
         # Names and three cells; the paths stand above.
         assert all(len(line) <= 150 for line in lines[2:]), more
         assert not any("{" in line or "[[" in line for line in lines[2:]), more
+
+
+def test_fields_that_are_farthest_apart_come_first(run: Run, tmp_path: Path) -> None:
+    paths = [tmp_path / "a.ulg", tmp_path / "b.ulg"]
+    for path, made in zip(paths, (crash(sound=True), crash()), strict=True):
+        path.write_bytes(made)
+    found = logreel.diff(*paths, fields=True)
+    attitude = next(ch for ch in found.channels if ch.topic == "vehicle_attitude")
+    assert [change.name for change in attitude.fields] == ["q[0]", "q[1]"]
+    done = run("diff", *map(str, paths), "--fields")
+    lines = done.out.splitlines()
+    start = next(n for n, line in enumerate(lines) if line.startswith("field: min, mean, max, rms"))
+    assert [line.split()[0] for line in lines[start + 1 : start + 5]] == [
+        "vehicle_status.nav_state", "vehicle_attitude.q[0]", "battery_status.voltage_v", "vehicle_attitude.q[1]",
+    ]  # fmt: skip
+    ranks = [
+        rank(path, apart) for path, apart in (("a.x", 0.1), ("a.x", 0.9), ("a.timestamp", 1.0), ("a.x", None))
+    ]
+    assert sorted(ranks) == [ranks[1], ranks[0], ranks[2], ranks[3]]

@@ -8,12 +8,13 @@ import math
 import statistics
 import struct
 
+import numpy as np
 import pytest
 
 import logreel
-from logreel.ops.inspect.stats import GAPS_LISTED
+from logreel.ops.inspect.stats import GAPS_LISTED, FieldStats, distance
 from support.builders.sample_logs import hostile, short_flight
-from support.samples.ulog.builder import Builder
+from support.samples.ulog.builder import Builder, flight
 
 
 def ticks(stamps_us: list[int], values: list[float] | None = None) -> logreel.Log:
@@ -104,3 +105,27 @@ def test_stats_has_all_channels_with_messages() -> None:
     log = logreel.open(short_flight())
     assert [one.topic for one in logreel.stats(log)] == [ch.topic for ch in log.match(None) if len(ch)]
     assert [one.topic for one in logreel.stats(log, "sensor_accel*")] == ["sensor_accel", "sensor_accel[1]"]
+
+
+def of(least: float, mean: float, most: float) -> FieldStats:
+    return FieldStats("x", 10, 0, least, most, mean, (least**2 + most**2) ** 0.5)
+
+
+def test_statistics_are_as_far_apart_as_a_share_of_their_range() -> None:
+    same = of(0, 5, 10)
+    assert distance([same, same, same]) == 0
+    assert distance([of(2, 2, 2), of(2, 2, 2)]) == 0
+    assert distance([of(1, 1, 1), of(3, 3, 3)]) == 1
+    assert distance([of(0, 5, 10), of(0, 6, 10)]) == pytest.approx(0.1)
+    assert distance([of(0, 5, 10), of(0, 5, 20), None]) == pytest.approx(0.5, abs=0.01)
+    assert distance([same, None]) is None
+    assert distance([same, of(0, float("inf"), float("inf"))]) is None
+
+
+def test_root_mean_squares_are_those_of_all_values() -> None:
+    with logreel.open(flight(3.0)) as log:
+        (channel,) = logreel.stats(log, "sensor_combined:accelerometer_m_s2")
+        values = log["sensor_combined"]["accelerometer_m_s2"].astype(float)
+        assert channel.fields is not None
+        for n, field in enumerate(channel.fields):
+            assert field.rms == pytest.approx(float(np.sqrt(np.mean(values[:, n] ** 2))))

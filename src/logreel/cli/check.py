@@ -449,7 +449,9 @@ def _attachment_row(change: ValueDiff) -> tuple[str, ...]:
 
 
 def _topic_tables(difference: Difference, in_full: bool) -> Iterator[_Table]:
-    """Yield a table of the topics, or with *in_full* of each change, and one of the messages."""
+    """Yield tables of the topics and of their fields, or with *in_full* of each change, and one of the messages."""
+    from logreel.ops.inspect.diff import rank
+
     differing = [ch for ch in difference.channels if not ch.same]
     if "topics" in difference.only:
         if in_full:
@@ -461,6 +463,13 @@ def _topic_tables(difference: Difference, in_full: bool) -> Iterator[_Table]:
                 row for row, ch in zip(rows, differing, strict=True) if row[3] or len(set(ch.messages)) > 1
             ]
             yield _Table(("topic", "messages A", "B", "other differences"), rows, (1, 2), LONG)
+    changed = sorted(
+        ((field.name, field.a, field.b, ch.topic) for ch in differing for field in ch.fields),
+        key=lambda row: rank(row[0], _distance(row[1], row[2])),
+    )
+    if not in_full:
+        rows = [(f"{topic}.{name}", _statistics(a), _statistics(b)) for name, a, b, topic in changed]
+        yield _Table(("field: min, mean, max, rms", "A", "B"), rows, (1, 2), LONG)
     if "messages" in difference.only:
         compared = [(ch.topic, ch.compared) for ch in differing if ch.compared is not None]
         rows = [
@@ -476,6 +485,16 @@ def _topic_tables(difference: Difference, in_full: bool) -> Iterator[_Table]:
             rows += [(ch.topic, "0", "0", *map(str, ch.messages), "") for ch in differing if ch.only]
         head = ("messages of", "equal", "changed", "only in A", "only in B", "first difference")
         yield _Table(head, rows, (1, 2, 3, 4), LONG)
+
+
+def _distance(*sides: dict[str, Any] | None) -> float | None:
+    from logreel.ops.inspect.stats import FieldStats, distance
+
+    return distance([None if side is None else FieldStats("", **side) for side in sides])
+
+
+def _statistics(side: dict[str, Any] | None) -> str:
+    return ABSENT if side is None else ", ".join(_text(side[name]) for name in ("min", "mean", "max", "rms"))
 
 
 def _counts(ch: ChannelDiff) -> tuple[str, str]:
@@ -498,7 +517,7 @@ def _other_changes(ch: ChannelDiff) -> str:
         change.name.removesuffix("_ns") for change in ch.changes if change.name in ("start_ns", "end_ns")
     ]
     told += [change.name for change in ch.changes if change.name.startswith("metadata.")]
-    told += [f"{len(ch.fields)} fields"] if ch.fields else []
+    told += [f"{len(ch.fields)} field{'s' * (len(ch.fields) > 1)}"] if ch.fields else []
     return ", ".join(told)
 
 

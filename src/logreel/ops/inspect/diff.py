@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from difflib import unified_diff
@@ -20,8 +21,9 @@ from logreel.log.log import Channel, Log
 from logreel.log.scan import Attachment, Brief, Parameter
 from logreel.log.times import Time, intervals, seconds_text
 from logreel.log.topic_match import listed, match_in_each
+from logreel.meaning.charts import COUNTERS
 from logreel.ops.inspect.digests import Digests, digests
-from logreel.ops.inspect.stats import FieldStats, field_stats
+from logreel.ops.inspect.stats import FieldStats, distance, field_stats
 from logreel.ops.inspect.text import lines_between
 from logreel.ops.json_values import to_json_values
 from logreel.registry.open import open_many, read_itself
@@ -174,7 +176,7 @@ class ChannelDiff(Brief):
     messages  number of messages in each log
     changes   changes of type, encoding, counts, times (ns), rate and metadata
     schema    unified diff of the definitions, empty if they are equal
-    fields    changes of statistics of numeric fields, by path; empty if not requested
+    fields    changes of statistics of numeric fields, by path, the most different first; empty if not requested
     compared  comparison of the messages, None if not requested
     """
 
@@ -262,12 +264,12 @@ class _Side:
             **metadata,
         }
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, FieldStats]:
         """Return statistics of numeric fields by path."""
         if self.ch is None:
             return {}
         stats = field_stats(self.ch, start=self._span.start, end=self._span.end)
-        return {field.path: _numbers(field) for field in stats or ()}
+        return {field.path: field for field in stats or ()}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -490,9 +492,47 @@ def _channel(
         counts,
         _changes(a.about(), b.about()) if about else (),
         _definition(a.ch, b.ch) if about else "",
-        _changes(a.fields(), b.fields()) if fields else (),
+        _field_changes(a.fields(), b.fields()) if fields else (),
         compared,
     )
+
+
+def _field_changes(a: Mapping[str, FieldStats], b: Mapping[str, FieldStats]) -> tuple[ValueDiff, ...]:
+    return tuple(
+        ValueDiff(field.path, *(None if stats is None else _numbers(stats) for stats in field.stats))
+        for field in side_by_side([a, b])
+        if field.stats[0] != field.stats[1]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FieldsBeside:
+    """Statistics of one field in several logs.
+
+    stats     one for each log; None where a log does not have the field
+    distance  how far they are apart, see ``stats.distance``; None if fewer than two logs have values
+    """
+
+    path: str
+    stats: tuple[FieldStats | None, ...]
+    distance: float | None
+
+
+def side_by_side(logs: Sequence[Mapping[str, FieldStats]]) -> list[FieldsBeside]:
+    """Return the statistics of the fields of several logs, the most different first.
+
+    Behind these stand times, counters and numbers of messages, which always differ, then what one log alone has.
+    """
+    beside = []
+    for path in dict.fromkeys(path for stats in logs for path in stats):
+        of_each = tuple(stats.get(path) for stats in logs)
+        beside.append(FieldsBeside(path, of_each, distance(of_each)))
+    return sorted(beside, key=lambda field: rank(field.path, field.distance))
+
+
+def rank(path: str, apart: float | None) -> tuple[bool, bool, float]:
+    """Return the place of a field among others by the distance of its statistics, see ``side_by_side``."""
+    return apart is None, re.split(r"[.\n]", path)[-1].lower() in COUNTERS, -(apart or 0)
 
 
 def _definition(a: Channel, b: Channel) -> str:

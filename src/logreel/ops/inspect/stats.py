@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,7 +53,7 @@ class Period:
 class FieldStats:
     """Values of one numeric field over all messages and array items.
 
-    min, max, mean  without NaN; None if there are no other values
+    min, max, mean, rms  without NaN; None if there are no other values; *rms* is the root of the mean of the squares
     """
 
     path: str
@@ -61,6 +62,28 @@ class FieldStats:
     min: int | float | None
     max: int | float | None
     mean: float | None
+    rms: float | None
+
+
+def distance(several: Sequence[FieldStats | None]) -> float | None:
+    """Return how far the statistics of one field of several logs are apart: 0 for equal ones, at most 1.
+
+    That is the greatest distance of two least values, means, greatest values or root mean squares, as a share of the
+    range of all values. None if fewer than two logs have finite values.
+    """
+    known = [
+        numbers
+        for one_log in several
+        if one_log is not None
+        and (numbers := [one_log.min, one_log.mean, one_log.max, one_log.rms])
+        and all(number is not None and math.isfinite(number) for number in numbers)
+    ]
+    if len(known) < 2:
+        return None
+    table = np.array(known, np.float64)
+    # Root mean squares are distances from zero.
+    extent = float(max(table[:, 2].max() - table[:, 0].min(), np.ptp(table[:, 3])))
+    return float(np.ptp(table, axis=0).max()) / extent if extent else 0.0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -193,7 +216,7 @@ class _Tally:
         self.count = self.nan = 0
         self.min: int | float | None = None
         self.max: int | float | None = None
-        self.sum = 0.0
+        self.sum = self.squares = 0.0
 
     def add(self, values: NDArray[Any]) -> None:
         self.count += len(values)
@@ -209,10 +232,13 @@ class _Tally:
         self.max = high if self.max is None else max(self.max, high)
         with np.errstate(all="ignore"):
             self.sum += float(values.sum(dtype=np.float64))
+            wide = values.astype(np.float64, copy=False)
+            self.squares += float(np.dot(wide, wide))
 
     def result(self, path: str) -> FieldStats:
         n = self.count - self.nan
-        return FieldStats(path, self.count, self.nan, self.min, self.max, self.sum / n if n else None)
+        mean, rms = (self.sum / n, math.sqrt(self.squares / n)) if n else (None, None)
+        return FieldStats(path, self.count, self.nan, self.min, self.max, mean, rms)
 
 
 def field_stats(

@@ -18,6 +18,8 @@ MARKS, GAPS = 1000, 1000
 HATCHED = 200
 #: Messages of a channel up to which findings look into it, and intervals of one finding that are sent.
 FINDINGS_MESSAGES, SPANS = 1_000_000, 50
+#: Fields whose statistics are sent side by side, the most different ones.
+BESIDE = 2000
 #: Points of a curve of one field over another.
 PAIRS = 20_000
 #: Items of an array that is drawn at one moment.

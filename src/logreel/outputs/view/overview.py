@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp
 
-from logreel.errors import Problem, UsageError
+from logreel.errors import LogError, Problem, UsageError
 from logreel.io.arrays import I64
 from logreel.log.log import Log
 from logreel.log.scan import Parameter as RobotParameter
@@ -18,6 +19,7 @@ from logreel.ops.inspect.text import level_number
 from logreel.ops.json_values import to_json_values
 from logreel.outputs.http.routes import Parameters, RequestParameter, Route, number
 from logreel.outputs.view.limits import (
+    BESIDE,
     BINS,
     FINDINGS_MESSAGES,
     GAPS,
@@ -33,6 +35,7 @@ from logreel.outputs.view.parameters import FROM, TO
 
 if TYPE_CHECKING:
     from logreel.ops.inspect.incidents import Incident
+    from logreel.ops.inspect.stats import FieldStats
     from logreel.ops.rewrite.recover import Loss
     from logreel.outputs.view.session import Session
     from logreel.outputs.view.view_log import ViewLog
@@ -99,6 +102,7 @@ def routes() -> list[Route]:
         ),
         *problem_routes(),
         Route("/api/logs/{log}/findings", _findings),
+        Route("/api/fields", _fields),
         *text_routes(),
         *parameter_routes(),
     ]
@@ -187,6 +191,57 @@ def _what_happened(log: Log, start: int) -> dict[str, Any]:
             ),
         ],
     }
+
+
+def _fields(session: Session, request: Parameters) -> ASGIApp:
+    """Answer with the statistics of the fields of all logs side by side, the most different first."""
+    # Loads the comparison of logs, which most views do not need.
+    from logreel.ops.inspect.diff import side_by_side
+
+    beside = side_by_side(
+        [
+            log.once_aside("fields", lambda opened: _field_statistics(opened, request), request)
+            for log in session.logs
+        ]
+    )
+    return JSONResponse(
+        {
+            "fields": [
+                {
+                    "topic": field.path.partition("\n")[0],
+                    "field": field.path.partition("\n")[2],
+                    "distance": field.distance,
+                    "logs": [
+                        None
+                        if stats is None
+                        else to_json_values([getattr(stats, name) for name in STATISTICS])
+                        for stats in field.stats
+                    ],
+                }
+                for field in beside[:BESIDE]
+            ],
+            "statistics": STATISTICS,
+            "more": max(0, len(beside) - BESIDE),
+        }
+    )
+
+
+#: Statistics that are shown of each field.
+STATISTICS = ("min", "mean", "max", "rms", "count")
+
+
+def _field_statistics(log: Log, request: Parameters) -> dict[str, FieldStats]:
+    """Return statistics of the fields of a log by topic, a line break, and path; channels that are too large lack."""
+    from logreel.ops.inspect.stats import field_stats
+
+    every: dict[str, FieldStats] = {}
+    for ch in log.channels.values():
+        request.check()
+        if not ch.reserved and 0 < len(ch) <= FINDINGS_MESSAGES:
+            # A damaged definition costs one channel.
+            with suppress(LogError):
+                every |= {f"{ch.topic}\n{field.path}": field for field in field_stats(ch) or ()}
+    return every
 
 
 def _density(times: I64, count: int, start: int, span: int, bins: int) -> Any:

@@ -50,11 +50,11 @@ export function plotSvg(panel, context, measure = measured) {
   }
   const inside = [];
   const span = (from, to) => [Math.max(left, px(from)), Math.min(left + inner, px(to))];
-  for (const { from, to, label, colour, ink = faint, foot, row = 0 } of panel.behind()) {
-    const [a, b] = span(from, to), tall = foot ?? high;
+  for (const { from, to, label, colour, ink = faint, foot, row = 0, top: above, high: share } of panel.behind()) {
+    const [a, b] = span(from, to), tall = foot ?? share * high, base = top + (above + share) * high;
     if (b <= a) continue;
-    inside.push(tag("rect", { x: a, y: top + high - tall, width: b - a, height: tall, ...fill(colour) }));
-    if (label && measure(label) + 8 < b - a) inside.push(tag("text", { x: foot ? b - 4 : a + 4, "text-anchor": foot ? "end" : null, y: top + high - 4 - 13 * row, "font-size": 10, fill: ink }, escaped(label)));
+    inside.push(tag("rect", { x: a, y: base - tall, width: b - a, height: tall, ...fill(colour) }));
+    if (label && measure(label) + 8 < b - a) inside.push(tag("text", { x: foot ? b - 4 : a + 4, "text-anchor": foot ? "end" : null, y: base - 4 - 13 * row, "font-size": 10, fill: ink }, escaped(label)));
   }
   for (const [from, to] of new Map(curves.flatMap(({ gaps }) => gaps.map((gap) => [gap.join(), gap]))).values()) {
     const [a, b] = span(from, to), parts = [];

@@ -2,10 +2,14 @@
 
 import { button, el, plain } from "../dom.js";
 import { startOf } from "../head.js";
+import { short, wish } from "../series.js";
 import { EVENT, length } from "../time.js";
+import { sentence } from "./sentence.js";
 
 const ALIGN = { start: "by their starts", utc: "by UTC", armed: "by arming", air: "by take-off" };
 const FINE = 10e6, COARSE = 1e9;
+/** Fields of which statistics are listed at once. */
+const FIELDS = 100;
 
 export function create(context) {
   return new Compare(context);
@@ -15,6 +19,10 @@ class Compare {
   constructor(context) {
     this.context = context;
     this.title = "Compare logs";
+    // Of more than two logs, which ones are subtracted from which.
+    this.of = "";
+    this.minus = context.logs[0].id;
+    this.statistics = new Statistics(context);
   }
 
   async mount(element) {
@@ -60,10 +68,29 @@ class Compare {
     this.element.replaceChildren(
       el("div", { class: "tool" }, el("span", {}, "Align the logs"), choice,
         button("Same curves of all logs", "Add to each plot the same fields of the other logs", () => overlay(this.context), { class: "main" }),
-        button("Differences", "Show how far the curves of the chosen plot are apart in the first two logs", () => differences(this.context))),
+        button("Differences", "Show how far the curves of the chosen plot are apart", () => this.#differences()), logs.length > 2 ? this.#which() : null),
       table(["Log", "Start", "Length", "Shift"], rows.flat(), [2, 3]),
       el("p", { class: "faint small" }, "A log's row in the strip of time can also be dragged, with Alt held."),
-      ...this.#facts());
+      ...this.#facts(), this.statistics.element);
+  }
+
+  /** Choose the logs whose differences are shown. */
+  #which() {
+    const { logs } = this.context;
+    const choice = (label, chosen, options, set) => el("select", { "aria-label": label, on: { change: (event) => { set(event.target.value); this.#draw(); } } }, options.map(([value, text]) => el("option", { value, selected: value === chosen }, text)));
+    const others = logs.filter(({ id }) => id !== this.minus).map(({ id, name }) => [id, name]);
+    return [choice("Logs whose differences are shown", this.of, [["", "all others"], ...others], (id) => { this.of = id; }), "minus",
+      choice("Log that is subtracted", this.minus, logs.map(({ id, name }) => [id, name]), (id) => { this.minus = id; if (this.of === id) this.of = ""; })];
+  }
+
+  /** Add a plot of the differences of each curve of the chosen plot. */
+  async #differences() {
+    const { plots, logs, say } = this.context, own = new Map();
+    for (const one of plots.chosen?.panel?.series?.() ?? []) if (!one.sql) own.set(JSON.stringify(wish(one)), { ...wish(one), ...(one.label ? { label: one.label } : {}), ...(one.unit ? { unit: one.unit } : {}) });
+    if (!own.size) return say("Choose a plot with curves first.");
+    const of = this.of ? [this.of] : logs.filter(({ id }) => id !== this.minus).map(({ id }) => id);
+    for (const series of own.values()) await plots.add("difference", { series, logs: of, other: this.minus });
+    return undefined;
   }
 
   /** What summaries say of each log, side by side: what differs comes first. */
@@ -90,15 +117,51 @@ function table(heads, rows, numbers, label = null) {
   return el("table", { class: "plain", "aria-label": label }, el("thead", {}, el("tr", {}, heads.map((text, i) => el("th", { class: numbers.includes(i) ? "number" : "" }, text)))), el("tbody", {}, rows));
 }
 
-/** Add a plot of the difference of each curve of the chosen plot. */
-async function differences({ plots, logs, say }) {
-  const own = (plots.chosen?.panel?.series?.() ?? []).filter(({ log, sql }) => log === logs[0].id && !sql);
-  if (!own.length) return say("Choose a plot with curves of the first log.");
-  for (const { topic, field, function: applied, where, label, unit } of own) {
-    const series = Object.fromEntries(Object.entries({ topic, field, function: applied, where, label, unit }).filter(([, value]) => value));
-    await plots.add("difference", { series, log: logs[1].id, other: logs[0].id });
+/** Statistics of all fields of each log, the most different first; the server works them out when they are opened. */
+class Statistics {
+  constructor(context) {
+    this.context = context;
+    this.body = el("div", {});
+    this.element = el("details", { class: "fields", on: { toggle: () => { if (this.element.open) this.#load(); } } }, el("summary", {}, "Statistics of all fields, the most different first"), this.body);
   }
-  return undefined;
+
+  async #load() {
+    if (this.asked) return;
+    this.asked = true;
+    this.body.replaceChildren(sentence("All fields of all logs are read …"));
+    try {
+      this.answer = await this.context.api.get("/api/fields");
+    } catch (error) {
+      this.asked = false;
+      return this.body.replaceChildren(sentence(error.message, true));
+    }
+    this.list = el("div", {});
+    const search = el("input", { type: "search", placeholder: "Find a field …", "aria-label": "Find a field by its statistics", on: { input: () => this.#draw(search.value) } });
+    this.body.replaceChildren(el("div", { class: "tool" }, search), this.list);
+    this.#draw("");
+    this.element.dataset.ready = "yes";
+    return undefined;
+  }
+
+  #draw(text) {
+    const { logs } = this.context, { fields, statistics, more } = this.answer, words = text.toLowerCase().split(/\s+/);
+    const found = fields.filter(({ topic, field }) => words.every((word) => `${topic}.${field}`.toLowerCase().includes(word)));
+    const rows = found.slice(0, FIELDS).flatMap((one) => [
+      el("tr", { class: one.distance ? "differs" : "faint" }, el("th", { scope: "rowgroup", colspan: statistics.length + 1 },
+        button(`${one.topic}.${one.field}`, "Plot this field of all logs", () => this.#plot(one), { class: "link" }),
+        one.distance == null ? null : el("span", { class: "faint", title: "Greatest distance of the statistics, of the range of all values" }, ` ${(100 * one.distance).toFixed(one.distance < 0.1 ? 1 : 0)} % apart`))),
+      ...logs.map(({ name }, i) => el("tr", {}, el("td", { class: "faint", title: name }, name),
+        one.logs[i] ? one.logs[i].map((value) => el("td", { class: "number" }, value == null ? "" : short(value))) : el("td", { class: "faint", colspan: statistics.length }, "does not have it"))),
+    ]);
+    const rest = found.length - Math.min(found.length, FIELDS) + more;
+    this.list.replaceChildren(rows.length ? table(["", ...statistics], rows, statistics.map((_, i) => i + 1), "Statistics side by side") : sentence("No field has such a name."),
+      rest ? el("p", { class: "faint small" }, `${rest} more fields, less different: search for their names.`) : "");
+  }
+
+  #plot({ topic, field, logs: has }) {
+    const { plots, logs } = this.context;
+    plots.add("plot", { series: logs.flatMap(({ id }, i) => (has[i] ? [{ topic, field, ...(i ? { log: id } : {}) }] : [])) });
+  }
 }
 
 /** Add to each plot the same fields of the other logs. */

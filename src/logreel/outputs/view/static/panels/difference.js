@@ -1,10 +1,11 @@
-// The difference of one field between two logs, over time as they are aligned.
+// The differences of one field of some logs and another one, over time as they are aligned.
 
 import { seriesColour } from "../colours.js";
 import { css, el } from "../dom.js";
 import { before, nameOf, short, valueAt, wish } from "../series.js";
 import { STEPS } from "../time.js";
 import { LEFT, RIGHT } from "./plot.js";
+import { bands } from "./plot_draw.js";
 import { sentence } from "./sentence.js";
 
 /** Pixels that are asked for: a difference of curves that lack messages would have steps that nothing measured. */
@@ -36,18 +37,19 @@ export function minus(one, other, turns = false) {
 }
 
 class Difference {
-  constructor(context, { series = null, log = null, other = null }) {
+  constructor(context, { series = null, logs: chosen = [], other = null }) {
     this.context = context;
-    const { logs } = context, known = (id) => logs.find((one) => one.id === id)?.id;
+    const { logs } = context, known = (id) => logs.some((one) => one.id === id);
     this.series = series;
-    this.log = known(log) ?? logs[1]?.id ?? logs[0].id;
-    this.other = known(other) ?? logs[0].id;
-    this.curve = { t: [], v: [] };
+    this.other = known(other) ? other : logs[0].id;
+    this.logs = chosen.filter(known);
+    if (!this.logs.length) this.logs = [(logs.find(({ id }) => id !== this.other) ?? logs[0]).id];
+    this.curves = [];
   }
 
   get title() {
     const name = (id) => this.context.log(id).name;
-    return this.series ? `${nameOf(this.series)}: ${name(this.log)} − ${name(this.other)}` : "Difference of two logs";
+    return this.series ? `${nameOf(this.series)}: ${this.logs.map(name).join(", ")} − ${name(this.other)}` : "Difference of logs";
   }
 
   mount(element) {
@@ -58,7 +60,7 @@ class Difference {
   }
 
   settings() {
-    return { series: this.series, log: this.log, other: this.other };
+    return { series: this.series, logs: this.logs, other: this.other };
   }
 
   drop({ topic, field, function: applied, where, label, unit }) {
@@ -67,9 +69,20 @@ class Difference {
   }
 
   menu() {
-    const { logs } = this.context, choose = (name) => logs.map((log) => ({ text: log.name, on: this[name] === log.id, run: () => { this[name] = log.id; this.#changed(); } }));
-    return [{ text: "Difference of" }, ...choose("log"), { text: "minus" }, ...choose("other"), null,
-      { text: "Swap", run: () => { [this.log, this.other] = [this.other, this.log]; this.#changed(); } }];
+    const { logs } = this.context;
+    const turn = (id) => {
+      const turned = logs.map((one) => one.id).filter((one) => (one === id) !== this.logs.includes(one));
+      if (turned.length) this.logs = turned;
+      this.#changed();
+    };
+    const subtract = (id) => {
+      // The log that was subtracted takes the place of the one that is now.
+      this.logs = this.logs.map((one) => (one === id ? this.other : one));
+      this.other = id;
+      this.#changed();
+    };
+    return [{ text: "Difference of" }, ...logs.map(({ id, name }) => ({ text: name, on: this.logs.includes(id), run: () => turn(id) })),
+      { text: "minus" }, ...logs.map(({ id, name }) => ({ text: name, on: this.other === id, run: () => subtract(id) }))];
   }
 
   resize(width, height) {
@@ -108,20 +121,20 @@ class Difference {
     this.stop = stop;
     this.element.classList.add("busy");
     try {
-      const [one, other] = await Promise.all([this.log, this.other].map(async (id) => {
+      const [other, ...several] = await Promise.all([this.other, ...this.logs].map(async (id) => {
         const shift = time.shift(id), { columns, metadata } = await api.series(id, wish(this.series), { from: Math.round(this.from - shift), to: Math.round(this.to - shift), px: PIXELS }, stop);
         if (metadata.error) throw new Error(`${this.context.log(id).name}: ${metadata.error}`);
         if (metadata.points !== "all") throw new Error("Too many messages in this window for an exact difference: zoom in.");
         return { t: Array.from(columns.t, (t) => t + shift), v: columns.v, unit: metadata.unit, held: metadata.held === "yes", gaps: JSON.parse(metadata.gaps ?? "[]").map(([a, b]) => [a + shift, b + shift]) };
       }));
-      this.unit = this.series.unit || one.unit || "";
-      this.curve = minus(one, other, ANGLES.has(this.series.function));
-      const measured = this.curve.v.filter(Number.isFinite).length;
+      this.unit = this.series.unit || other.unit || "";
+      this.curves = several.map((one, i) => ({ log: this.logs[i], ...minus(one, other, ANGLES.has(this.series.function)) }));
+      const measured = this.curves.reduce((sum, { v }) => sum + v.filter(Number.isFinite).length, 0);
       this.element.dataset.points = measured;
-      this.#say(measured ? "" : "The two logs have no common time in this window.");
+      this.#say(measured ? "" : "The logs have no common time in this window.");
     } catch (error) {
       if (error.name === "AbortError") return undefined;
-      this.curve = { t: [], v: [] };
+      this.curves = [];
       this.#say(error.message, true);
     }
     this.element.classList.remove("busy");
@@ -146,20 +159,32 @@ class Difference {
         { size: 0, grid, ticks: { show: false }, values: () => [], incrs: STEPS, space: 80 },
         { size: LEFT, stroke: faint, font: "11px system-ui, sans-serif", gap: 4, grid, ticks: { show: false }, space: 22 },
       ],
-      series: [{}, { stroke: seriesColour(0), width: 1.25, points: { show: false } }],
-    }, [this.curve.t, this.curve.v.map((one) => (Number.isFinite(one) ? one : null))], this.element);
+      series: [{}, ...this.curves.map((_, i) => ({ stroke: seriesColour(i), width: 1.25, points: { show: false } }))],
+      hooks: { drawClear: [(u) => bands(u, this.context, this.context.logs.filter(({ id }) => id === this.other || this.logs.includes(id)))] },
+    }, this.#table(), this.element);
     this.line = el("div", { class: "line first", hidden: true });
     this.plot.over.append(this.line);
     this.plot.over.addEventListener("click", (event) => this.context.view.setCursor(this.plot.posToVal(event.offsetX, "x")));
     this.#values();
   }
 
+  #table() {
+    // Not measured is a break of the line; a time that only another curve has is none.
+    const tables = this.curves.filter(({ t }) => t.length).map(({ t, v }) => [t, v.map((one) => (Number.isFinite(one) ? one : null))]);
+    if (tables.length === this.curves.length && tables.length) return tables.length === 1 ? tables[0] : uPlot.join(tables);
+    return [[], ...this.curves.map(() => [])];
+  }
+
   #values() {
     if (!this.plot) return;
-    const { at } = this, shown = at != null && at >= this.from && at <= this.to, value = shown ? valueAt(this.curve, at) : NaN;
+    const { at } = this, shown = at != null && at >= this.from && at <= this.to;
     this.line.hidden = !shown;
     if (shown) this.line.style.transform = `translateX(${this.plot.valToPos(at, "x")}px)`;
     this.context.title(this.title, this.unit ?? "");
-    this.context.legend.replaceChildren(el("li", {}, el("span", { class: "value" }, Number.isFinite(value) ? short(value) : "")));
+    this.context.legend.replaceChildren(...this.curves.map((curve, i) => {
+      const value = shown ? valueAt(curve, at) : NaN, key = el("i", {});
+      key.style.background = seriesColour(i);
+      return el("li", {}, ...(this.curves.length > 1 ? [key, el("span", {}, this.context.log(curve.log).name)] : []), el("span", { class: "value" }, Number.isFinite(value) ? short(value) : ""));
+    }));
   }
 }

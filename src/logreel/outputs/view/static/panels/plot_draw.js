@@ -16,19 +16,24 @@ function clip(u, work) {
   ctx.restore();
 }
 
+/** Logs of one plot that have bands behind the curves, each in its part of the height. */
+const BESIDE = 4;
+
 /**
  * Return what lies behind the curves of some logs: modes, dropouts, failsafe, and armed as a line at the foot, since most of
- * a flight is that: [{from, to, label, colour, ink, foot, row}], with labels in rows from the lower edge, that of a foot at its end.
+ * a flight is that: [{from, to, label, colour, ink, foot, row, top, high}], with labels in rows from the lower edge, that of a
+ * foot at its end; top and high are shares of the height: several logs lie above each other.
  */
 export function bandsOf(context, logs) {
-  return logs.slice(0, 1).flatMap(({ id }) => {
+  const shown = logs.slice(0, BESIDE);
+  return shown.flatMap(({ id }, i) => {
     const overview = context.data.overviewNow(id), shift = context.time.shift(id), ink = css("--text");
     const of = (kind, about) => (overview?.bands ?? []).filter((one) => one.kind === kind).map((one) => ({ from: one.from, to: one.to, label: one.label, ink, row: 0, ...about(one) }));
     const modes = of("mode", ({ label }) => ({ colour: bandColour(label, 0.1) }));
     const lost = (overview?.dropouts ?? []).map(({ from, to }) => ({ from, to, label: "", colour: fade(css("--bad"), 0.16) }));
     const failsafe = of("failsafe", (one) => ({ colour: kindColour(one, 0.16), ink: css("--bad"), row: 1 }));
     const armed = of("armed", (one) => ({ colour: kindColour(one, 0.8), foot: 3 }));
-    return [...modes, ...lost, ...failsafe, ...armed].map((band) => ({ ...band, from: band.from + shift, to: band.to + shift }));
+    return [...modes, ...lost, ...failsafe, ...armed].map((band) => ({ ...band, from: band.from + shift, to: band.to + shift, top: i / shown.length, high: 1 / shown.length }));
   });
 }
 
@@ -36,18 +41,18 @@ export function bandsOf(context, logs) {
 export function bands(u, context, logs) {
   clip(u, (ctx, box, ratio) => {
     const ends = [];
-    for (const { from, to, label, colour, ink, foot, row } of bandsOf(context, logs)) {
+    for (const { from, to, label, colour, ink, foot, row, top, high } of bandsOf(context, logs)) {
       const left = Math.max(u.valToPos(from, "x", true), box.left), right = Math.min(u.valToPos(to, "x", true), box.left + box.width);
       if (right < box.left || left > box.left + box.width) continue;
-      const tall = foot ? foot * ratio : box.height;
+      const base = box.top + (top + high) * box.height, tall = foot ? foot * ratio : high * box.height;
       ctx.fillStyle = colour;
-      ctx.fillRect(left, box.top + box.height - tall, Math.max(ratio, right - left), tall);
+      ctx.fillRect(left, base - tall, Math.max(ratio, right - left), tall);
       const size = label ? ctx.measureText(label).width : Infinity;
       if (size + 8 * ratio >= right - left) continue;
-      const at = foot ? right - size - 4 * ratio : left + 4 * ratio, low = box.top + box.height - (4 + 13 * row) * ratio;
+      const at = foot ? right - size - 4 * ratio : left + 4 * ratio, low = base - (4 + 13 * row) * ratio;
       // The end of a foot may lie where a mode begins, whose label says more.
-      if (foot && ends.some((one) => at < one.to && one.from < at + size)) continue;
-      if (!foot && row === 0) ends.push({ from: at, to: at + size });
+      if (foot && ends.some((one) => one.top === top && at < one.to && one.from < at + size)) continue;
+      if (!foot && row === 0) ends.push({ from: at, to: at + size, top });
       ctx.fillStyle = fade(css("--panel"), 0.7);
       ctx.fillRect(at - 2 * ratio, low - 11 * ratio, size + 4 * ratio, 12 * ratio);
       ctx.fillStyle = ink;
