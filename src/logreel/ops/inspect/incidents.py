@@ -53,6 +53,7 @@ _SEVERITY: dict[str, int] = {"error": ERROR, "warn": WARNING, "note": NOTICE}
 #: How sentences of detectors say when, which stands beside them.
 _WHEN = re.compile(r",?(?: from| at) [+-]\d+\.\d s(?: on)?(?:,? for [^,()]+)?$")
 _WORD = re.compile(r"[a-z]{3,}")
+_TERM = re.compile(r"\w+")
 #: Words of texts, and the word of charts that means the same.
 SAME = {
     "height": "altitude",
@@ -242,6 +243,11 @@ def _words(text: str) -> set[str]:
     return {word[:LETTERS] for word in words | {SAME[word] for word in words & SAME.keys()}}
 
 
+def _terms(text: str) -> list[str]:
+    """Return all words and numbers of a text in order: *A hits B* and *B hits A* have the same."""
+    return sorted(_TERM.findall(text.casefold()))
+
+
 def _chart_words(chart: Chart) -> tuple[set[str], set[str], set[str]]:
     return _words(chart.title), _words(chart.group), _words(" ".join(s.label for s in chart.series))
 
@@ -385,9 +391,12 @@ def _joined(spoken: Sequence[Incident], facts: Iterable[Incident]) -> list[Incid
             (
                 n
                 for n, other in enumerate(kept)
-                if other.origin != incident.origin
-                and abs(other.spans[0][0] - begin) <= MOMENT
-                and words & _words(other.text)
+                if abs(other.spans[0][0] - begin) <= MOMENT
+                and (
+                    words & _words(other.text)
+                    if other.origin != incident.origin
+                    else _terms(other.text) == _terms(incident.text)
+                )
             ),
             None,
         )
