@@ -16,6 +16,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -165,6 +166,25 @@ def test_the_index_for_language_models_names_every_page_once() -> None:
     named = [(ROOT / "docs" / link[1]).resolve() for link in links if link]
     pages = [path for path in PAGES if path.parent.name != "decisions" or path.name == "README.md"]
     assert sorted(named) == sorted(set(pages) - {ROOT / "README.md"})
+
+
+def test_the_pictures_of_first_screens_are_those_that_the_tool_takes() -> None:
+    spec = spec_from_file_location("screenshots", ROOT / "tools/screenshots.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tool = module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    due = {
+        f"{name}-{theme}-{width}.webp"
+        for name in tool.LOGS
+        for theme in tool.THEMES
+        for width, _ in tool.WINDOWS
+    }
+    assert {path.name for path in tool.SCREENS.iterdir()} == due
+    assert sum(path.stat().st_size for path in tool.IMAGES.rglob("*") if path.is_file()) < 3_000_000
+    for path in tool.SCREENS.iterdir():
+        head = path.read_bytes()[:12]
+        assert (head[:4], head[8:]) == (b"RIFF", b"WEBP")
 
 
 def test_the_skill_begins_with_what_programs_read_of_it() -> None:
