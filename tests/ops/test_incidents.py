@@ -60,6 +60,13 @@ def test_the_module_that_px4_writes_before_a_text_is_no_part_of_it() -> None:
         ]
 
 
+def test_a_text_about_an_accelerometer_is_shown_by_its_curves() -> None:
+    with logreel.open(flight(40.0)) as log:
+        (clipping,) = [one for one in incidents(log).faults if one.text.startswith("Accel #1 clipping")]
+    assert {(series.topic, series.function) for series in clipping.series} == {("sensor_combined", "")}
+    assert all("acceler" in series.field for series in clipping.series)
+
+
 def test_events_are_told_by_time_and_are_no_faults(crashed: tuple[Log, Incidents]) -> None:
     log, result = crashed
     told = [(one.text, (one.spans[0][0] - log.start) / NS, one.severity) for one in result.events]

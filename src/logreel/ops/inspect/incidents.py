@@ -56,6 +56,10 @@ _WORD = re.compile(r"[a-z]{3,}")
 _TERM = re.compile(r"\w+")
 #: Words of texts, and the word of charts that means the same.
 SAME = {
+    "accel": "acceleration",
+    "accelerometer": "acceleration",
+    "accelerometers": "acceleration",
+    "gyro": "gyroscope",
     "height": "altitude",
     "takeoff": "altitude",
     "landing": "altitude",
@@ -67,7 +71,8 @@ SAME = {
 }
 #: Words that name no quantity.
 _EMPTY = """the and not set fail failure failed preflight detected valid health checks arming error warning failsafe
-estimate estimated signal connection control ground station stable unstable available high low loss lost timeout"""
+estimate estimated signal connection control ground station stable unstable available high low loss lost timeout
+sensor sensors"""
 EMPTY = frozenset(_EMPTY.split())
 #: Letters by which words are compared: *accelerometer* and *accelerometers* are one.
 LETTERS = 6
@@ -240,7 +245,7 @@ class _Curves:
 
 def _words(text: str) -> set[str]:
     words = set(_WORD.findall(text.lower().replace("_", " "))) - EMPTY
-    return {word[:LETTERS] for word in words | {SAME[word] for word in words & SAME.keys()}}
+    return {SAME.get(word, word)[:LETTERS] for word in words}
 
 
 def _terms(text: str) -> list[str]:
