@@ -175,6 +175,7 @@ ARGUMENTS = {
     "params": ["log.ulg"],
     "text": ["log.ulg"],
     "attachments": ["log.ulg"],
+    "notes": ["log.ulg"],
     "stats": ["log.ulg", "--fields"],
     "du": ["log.ulg"],
     "tf": ["log.ulg"],

@@ -31,6 +31,7 @@ _MODULES = {
     "logreel.limits": "Limits",
     "logreel.log.log": "Channel Log Message",
     "logreel.log.scan": "Schema",
+    "logreel.meaning.notes": "Note notes Notes",
     "logreel.meaning.transforms": "RigidTransforms transforms Transforms",
     "logreel.ops.definitions": "definitions=",
     "logreel.ops.edit.edit": "edit",

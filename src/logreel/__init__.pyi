@@ -23,6 +23,9 @@ from logreel.log.log import Channel as Channel
 from logreel.log.log import Log as Log
 from logreel.log.log import Message as Message
 from logreel.log.scan import Schema as Schema
+from logreel.meaning.notes import Note as Note
+from logreel.meaning.notes import Notes as Notes
+from logreel.meaning.notes import notes as notes
 from logreel.meaning.transforms import RigidTransforms as RigidTransforms
 from logreel.meaning.transforms import Transforms as Transforms
 from logreel.meaning.transforms import transforms as transforms

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import zlib
+from base64 import urlsafe_b64decode
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -25,7 +27,11 @@ CURRENT = {"topic": "battery_status", "field": "current_a", "unit": "A"}
 def kept(page: Any) -> list[dict[str, Any]]:
     """Return the panels in the address, once it is written."""
     page.wait_for_timeout(400)
-    return json.loads(parse_qs(urlsplit(page.url).fragment)["panels"][0])
+    text = parse_qs(urlsplit(page.url).fragment)["panels"][0]
+    if text.startswith("~"):
+        packed = urlsafe_b64decode(text[1:] + "=" * (-len(text[1:]) % 4))
+        text = zlib.decompress(packed, wbits=-15).decode()
+    return json.loads(text)
 
 
 def axis(page: Any, key: str = "y") -> list[float]:

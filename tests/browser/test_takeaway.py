@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import zlib
+from base64 import urlsafe_b64encode
 from collections import Counter
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 from xml.etree import ElementTree
 
 import pyarrow.csv
@@ -167,3 +171,97 @@ def test_a_wrong_expression_is_said_in_its_form(view, tmp_path: Path) -> None:
     page.fill("dialog[open] textarea", "x * 2")
     page.click("dialog[open] button.main")
     page.wait_for_function("() => document.querySelector('#plots .legend').children.length === 2")
+
+
+def address(page: Any) -> str:
+    """Return the fragment of the address, once it is written."""
+    page.wait_for_timeout(700)
+    return str(page.evaluate("location.hash"))
+
+
+def seen(page: Any) -> list[str]:
+    return [title.split(" [")[0] for title in page.locator("#plots .frame h2").all_inner_texts()]
+
+
+def test_a_link_is_short_and_opens_the_same_view_elsewhere(view, tmp_path: Path) -> None:
+    path = sample("ulog", tmp_path)
+    found = view(path, dark=True)
+    assert address(found.page) == "#f=flight.ulg"
+    found.press("+", "c", "t", "x")
+    found.find("battery voltage_v")
+    short = address(found.page)
+    assert len(short) <= 200, short
+    titles, window = seen(found.page), found.window
+    # Another viewer, which has a token of its own, of a file with that name among others.
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/flight.ulg").write_bytes(path.read_bytes())
+    bag = sample("rosbag", tmp_path)
+    other = view(tmp_path / "other/flight.ulg", bag, keep=False)
+    assert other.window != window
+    with other.page.expect_navigation(wait_until="load"):
+        other.page.evaluate("(hash) => { location.hash = hash; }", f"#token=of-another&{short[1:]}")
+    other.page.wait_for_selector("html[data-ready=yes]")
+    other.settle()
+    assert (seen(other.page), other.window) == (titles, window)
+    assert other.page.get_attribute("html", "data-theme") == "light"
+    # The one refused token is all that may be in the console.
+    assert [error for error in other.errors if "401" not in error] == []
+
+
+def test_a_link_of_other_files_says_so_and_one_with_nonsense_opens_the_usual_view(
+    view, tmp_path: Path
+) -> None:
+    path = sample("ulog", tmp_path)
+    usual = seen(view(path).page)
+    bomb = urlsafe_b64encode(zlib.compress(b"[" * (64 << 20), wbits=-15)).decode()
+    found = view(
+        path, state=f"f=%3Cb%3Eold.ulg&f=flight.ulg&panels=~{bomb[:60000]}&window=~AAAA&theme=~&sizes=[[["
+    )
+    assert "old.ulg" in found.page.inner_text("#said")
+    assert seen(found.page) == usual
+    found = view(path, state="panels=[1,%22900-901%22,[7000,{}],%22x%22]")
+    assert seen(found.page) == usual
+    found = view(path, state="panels=[%221-2%22,999,[0,{%22title%22:%22Mine%22}]]")
+    assert seen(found.page) == [*usual[1:3], "Mine"]
+
+
+def test_what_is_seen_is_one_page_that_loads_nothing(view, browser, tmp_path: Path) -> None:
+    path = sample("ulog", tmp_path)
+    notes = logreel.notes(path)
+    notes.add("2s", "In sight", colour="red")
+    notes.add("9s", "Later")
+    notes.save()
+    battery = {"topic": "battery_status"}
+    power = {**battery, "sql": "voltage_v * current_a", "label": "power", "unit": "W"}
+    hidden = {**battery, "field": "current_a", "hidden": True}
+    shown = [
+        {"kind": "plot", "title": "</script>Power", "series": [power, hidden]},
+        {"kind": "plot", "title": "Voltage", "series": [{**battery, "field": "voltage_v"}], "y": [0, 20]},
+        {"kind": "xy", "title": "Over each other", "x": {**battery, "field": "voltage_v"}},
+    ]
+    state = f"panels={quote(json.dumps(shown))}&window=[{1 * SECOND},{4 * SECOND}]"
+    file = taken(view(path, state=state), "What is seen as a page", tmp_path / "saved")
+    assert file.name == "flight.ulg.html"
+    requests: list[str] = []
+    page = browser.new_page()
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(file.as_uri())
+    page.wait_for_selector("html[data-ready=true]")
+    page.wait_for_selector("figure[data-live] >> nth=1")
+    assert requests == [file.as_uri()]
+    assert page.locator("nav a").all_inner_texts()[:2] == ["Findings", "Notes"]
+    assert "Parameters" not in page.locator("nav").inner_text()
+    assert page.locator("#notes b").all_inner_texts() == ["In sight"]
+    assert [one.split(" [")[0] for one in page.locator("figure h4, figcaption").all_inner_texts()][:2] == [
+        "</script>Power", "Voltage"
+    ]  # fmt: skip
+    assert "Over each other" in page.locator("#charts .note").inner_text()
+    span, curves = page.evaluate(
+        "[data.span, data.panels.map((panel) => panel.curves.map(({ name, values }) => [name, values.length]))]"
+    )
+    assert span == pytest.approx([1, 4])
+    assert [[name for name, _ in panel] for panel in curves] == [["power"], ["voltage_v"]]
+    with logreel.open(path) as log:
+        inside = log["battery_status"].to_arrow(start="1s", end="4s").num_rows
+    assert curves[1][0][1] == inside
+    page.close()

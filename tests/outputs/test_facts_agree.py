@@ -15,7 +15,7 @@ from logreel.meaning.tracks import read_track, track_sources
 from logreel.ops.inspect.text import level_counts
 from logreel.ops.inspect.text import text as text_of
 from logreel.outputs.page.html import printable
-from logreel.outputs.page.report import ROWS
+from logreel.outputs.page.report_page import ROWS
 from support.harness.viewing import viewing
 
 LOGS = [

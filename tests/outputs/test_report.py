@@ -19,7 +19,8 @@ from logreel.lenses.facts import Chart, Series
 from logreel.meaning.curves import spectrum
 from logreel.ops.inspect.incidents import incidents
 from logreel.outputs.page.chart_svg import PageClock
-from logreel.outputs.page.report import CHARTS, ROWS, panels_of
+from logreel.outputs.page.report import panels_of
+from logreel.outputs.page.report_page import CHARTS, ROWS
 from logreel.outputs.page.track import grid_step
 from support.builders.contents import SAMPLES
 from support.builders.crash import FAILSAFE, FALL, LOW, SAID, crash

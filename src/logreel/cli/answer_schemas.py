@@ -431,6 +431,13 @@ def _plotted() -> Schema:
     return answer
 
 
+def _notes() -> Schema:
+    texts = dict.fromkeys(("id", "title", "text", "author", "created", "colour"), TEXT)
+    return _answer(
+        file=maybe(TEXT), notes=listed(closed({"begin_ns": WHOLE, "end_ns": maybe(WHOLE), **texts}))
+    )
+
+
 def _reported() -> Schema:
     finding = closed(
         {
@@ -465,6 +472,7 @@ SCHEMAS: dict[str, Callable[[], Schema]] = {
     "schema": lambda: closed({"path": TEXT, "schemas": listed(of("ops.inspect.schema:SchemaInfo"))}),
     "params": lambda: _answer(parameters=listed(_parameter())),
     "attachments": lambda: _answer(attachments=listed(_attachment())),
+    "notes": _notes,
     "stats": lambda: _answer(channels=listed(of("ops.inspect.stats:ChannelStats"))),
     "du": _usage,
     "check": lambda: of("ops.inspect.check:Checked", findings=listed(of("errors:Finding"))),

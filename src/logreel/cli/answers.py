@@ -84,6 +84,7 @@ VIEWS: dict[str, dict[str, View]] = {
     "text": {
         "lines": View(("time_ns", "level", "text"), lambda t: (8 if t["level"] is None else t["level"]) > 4)
     },
+    "notes": {"notes": View(("id", "begin_ns", "end_ns", "title"))},
     "attachments": {"attachments": View(("name", "media_type", "size"), lambda a: -a["size"])},
     "du": {
         "topics": View(("topic", "messages", "stored_bytes", "share"), lambda t: -t["stored_bytes"]),

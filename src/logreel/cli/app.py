@@ -13,7 +13,7 @@ from logreel.cli.help import VERBS, GroupWithExamples
 #: Verbs by the module of this folder that has them; a module is imported when one of its verbs is used.
 _MODULES = {
     "read": ("info", "summary", "cat", "text"),
-    "contents": ("schema", "params", "attachments", "stats", "du"),
+    "contents": ("schema", "params", "attachments", "notes", "stats", "du"),
     "check": ("check", "health", "diff"),
     "query": ("sql", "tf"),
     "show": ("plot", "report", "view", "serve", "demo"),
@@ -48,6 +48,7 @@ ALIASES = {
     "lerobot": "dataset", "train": "dataset", "episodes": "dataset",
     "grep": "text or cat", "find": "info", "search": "text or cat", "align": "convert", "resample": "convert",
     "images": "convert", "pictures": "convert", "video": "convert", "track": "convert", "clouds": "convert",
+    "note": "notes", "annotate": "notes", "bookmark": "notes", "bookmarks": "notes", "comment": "notes",
     "attach": "add", "append": "record", "upgrade": "migrate", "update": "migrate",
 }  # fmt: skip
 

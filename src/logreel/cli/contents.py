@@ -1,4 +1,4 @@
-"""Verbs that show one sort of content of logs: schema, params, attachments, stats and du."""
+"""Verbs that show one sort of content of logs: schema, params, attachments, notes, stats and du."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from logreel.log.log import Log
     from logreel.log.scan import Attachment, Change, Parameter
+    from logreel.meaning.notes import Note
     from logreel.ops.inspect.du import Usage
     from logreel.ops.inspect.schema import SchemaInfo
     from logreel.ops.inspect.stats import ChannelStats
@@ -302,6 +303,85 @@ def attachments(logs: inputs.Logs, folder: str | None, name: str | None, force: 
         return draw.finish(log)
 
     return inputs.each_log(logs, answer, folder is None and not as_json)
+
+
+#: A note that is added, and the id of one that is removed.
+_changed_notes = options.as_object(
+    "changes",
+    dict,
+    click.option("--add", "title", metavar="TITLE", help="Add a note with this title; needs --at."),
+    click.option("--at", "begin", metavar="TIME", help="With --add: the moment, or the begin of a span."),
+    click.option("--until", "end", metavar="TIME", help="With --add: the end of a span."),
+    click.option("--text", metavar="TEXT", help="With --add: more than the title."),
+    click.option("--author", metavar="NAME", help="With --add: who says it."),
+    click.option(
+        "--colour",
+        type=click.Choice(["blue", "green", "orange", "purple", "red"]),
+        help="With --add: colour of its flag in the viewer.",
+    ),
+    click.option("--remove", metavar="ID", help="Remove the note with this id."),
+)
+
+
+@verb(
+    examples={
+        "logreel notes flight.ulg": "the notes on a log",
+        "logreel notes flight.ulg --add 'Motor 3 slows down' --at 41.5s --until 44s": "add one on a span",
+        "logreel notes flight.ulg --remove 8e23dd0a7c1e": "remove one by its id, which --json prints",
+    },
+)
+@_changed_notes
+@options.utc
+@inputs.logs("decrypt", "definitions")
+@options.answer
+def notes(logs: inputs.Logs, changes: dict[str, Any], utc: bool, as_json: bool) -> int:
+    """Show, add or remove notes on moments and spans of logs.
+
+    They are kept beside the log, in FILE.notes.json; the viewer and reports show them. TIME is as for -S: 12.5s after
+    the start, -5s before the end, UTC, or log:598.6.
+    """
+    from logreel.errors import UsageError
+    from logreel.log.times import shift_of
+    from logreel.meaning.notes import notes as notes_on
+
+    title, removed = changes.pop("title"), changes.pop("remove")
+    values = {name: value for name, value in changes.items() if value is not None}
+    if title is None and values:
+        raise UsageError("--at, --until, --text, --author and --colour describe a note: add it with --add")
+    if title is not None and "begin" not in values:
+        raise UsageError("a note needs a time: --at")
+    if title is not None or removed is not None:
+        logs.only("a note is about one log")
+
+    def answer(log: Log) -> int:
+        listed = notes_on(log)
+        if removed is not None:
+            listed.remove(removed)
+        if title is not None:
+            listed.add(values.pop("begin"), title, **values)
+        if title is not None or removed is not None:
+            draw.say(f"wrote {listed.save()}")
+        draw.show_notes([listed.problem] if listed.problem else [])
+        if as_json:
+            file = None if listed.path is None or not listed.path.exists() else str(listed.path)
+            draw.echo_answer(log, logs.several, file=file, notes=[note.as_dict() for note in listed])
+        elif title is None and removed is None:
+            _show_notes(listed, shift_of(log, utc))
+        return draw.finish(log)
+
+    return inputs.each_log(logs, answer, not as_json)
+
+
+def _show_notes(listed: Sequence[Note], shift: int | None) -> None:
+    """Print notes for people: time or times, title and author, with the text below."""
+    from logreel.log.times import duration_text, time_text
+
+    for note in listed:
+        lasts = "" if note.end is None else f" for {duration_text(note.end - note.begin)}"
+        author = f"  ({note.author})" if note.author else ""
+        draw.echo_wrapped(f"{time_text(note.begin, shift)}{lasts}  ", f"{note.title}{author}")
+        for line in note.text.splitlines():
+            draw.echo_wrapped("    ", line)
 
 
 def _write_single(log: Log, chosen: list[Attachment], as_json: bool) -> int:

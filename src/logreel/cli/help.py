@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 #: Verbs by purpose, in the order of the help.
 VERBS = {
     "Look": (
-        "info", "summary", "health", "cat", "schema", "params", "text", "attachments", "stats", "du", "check", "diff",
-        "tf", "sql", "plot", "report", "view",
+        "info", "summary", "health", "cat", "schema", "params", "text", "attachments", "notes", "stats", "du", "check",
+        "diff", "tf", "sql", "plot", "report", "view",
     ),
     "Play": ("play",),
     "Make": (

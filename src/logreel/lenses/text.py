@@ -167,16 +167,16 @@ class Diagnostics:
         }
 
         def latest(at: int) -> list[PartState]:
-            found = []
+            states_of_parts = []
             for name, own in rows.items():
                 last = int(np.searchsorted(time[own], at, side="right")) - 1
                 if last < 0:
                     continue
                 here, begin = int(own[last]), int(own[runs[name][last]])
                 about = (int(level[here]), str(message[here]), int(time[here]), int(time[begin]))
-                found.append(PartState(name, *about, int(row[here]), int(place[here])))
+                states_of_parts.append(PartState(name, *about, int(row[here]), int(place[here])))
             # Stale is worse than a warning, and not as bad as an error.
-            return sorted(found, key=lambda state: (-_WORST.index(min(state.level, 3)), state.name))
+            return sorted(states_of_parts, key=lambda state: (-_WORST.index(min(state.level, 3)), state.name))
 
         return latest
 

@@ -3,6 +3,6 @@
 Lenses recognise what one channel is; here lie the answers about the whole log: ``tracks`` (jumps, gaps, lengths,
 parts), ``scenes`` (what there is in space at one moment), ``robots`` (their links and joints), ``cameras`` (what is
 drawn on pictures), ``frames`` and ``transforms`` (links, trees, lookups), ``curves``, ``charts``, ``columns`` and
-``pyramids`` (numbers over time). Nothing here writes or draws. ``ops``, ``formats/*/meaning`` and ``outputs`` take
-from here and keep no rule of their own.
+``pyramids`` (numbers over time), ``notes`` (what people said about it, in a file beside the log, the only one written
+here). Nothing here draws. ``ops``, ``formats/*/meaning`` and ``outputs`` take from here and keep no rule of their own.
 """

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 
-from logreel.errors import UsageError
+from logreel.errors import LogError, UsageError
 from logreel.io.atomic_file import exists, keep_sources, target_of
 from logreel.io.output_stream import Destination
 from logreel.log.joined_log import JOINED, JoinedLog
@@ -20,8 +20,10 @@ from logreel.log.source_files import decrypted_notes, inputs_of
 from logreel.log.times import Length, interval, shift_of, utc_shift
 from logreel.log.topic_fields import check_fields, fields_by_topic
 from logreel.log.topic_match import listed
+from logreel.meaning.notes import METADATA, metadata_of
+from logreel.meaning.notes import notes as notes_on
 from logreel.ops.query.align import Alignment
-from logreel.ops.rewrite.engine import Transform, rewrite
+from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.parts import Part, select_part, whole_log
 from logreel.ops.rewrite.target import (
     LOG,
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.joined_log import Openable
     from logreel.log.topic_fields import FieldsByTopic
+    from logreel.meaning.notes import Note
     from logreel.ops.rewrite.transformed import Changes, Edit, Migrate
 
 #: The output that can be written with structs (*flatten* False).
@@ -319,15 +322,22 @@ def takes_fields(output: Output) -> bool:
 def _log(
     opened: Log, target: Target, chosen: Selection, raw: bool, clock: str | None, changes: Changes | None
 ) -> Converted:
+    plain = decrypted_notes(opened)
     if changes is None:
-        part = part_to_convert(_with_shifted_messages(opened), target, chosen, raw, clock)
-        done = rewrite([part], target, transforms=[] if raw else _transforms(part, target))
+        log = _with_shifted_messages(opened)
+        part = part_to_convert(log, target, chosen, raw, clock)
+        try:
+            carried = _carried_notes(log, part, target)
+        except LogError as error:
+            # A file beside the log must not keep it from being converted.
+            carried, plain = [], [*plain, f"notes on the log are left out: {error}"]
+        done = rewrite([part], target, transforms=carried + ([] if raw else _transforms(part, target)))
     else:
         done = _changed(opened, target, chosen, raw, clock, changes)
     file = os.path.basename(target.path)
     channels = tuple(Written(copied.topic, file, copied.messages) for copied in done.channels)
     # Several files with changes are written from a temporary file, which is not encrypted.
-    notes = tuple(dict.fromkeys((*done.notes, *decrypted_notes(opened))))
+    notes = tuple(dict.fromkeys((*done.notes, *plain)))
     return Converted(target.path, channels, done.skipped, notes)
 
 
@@ -517,6 +527,34 @@ def _transforms(part: Part, target: Target) -> list[Transform]:
     from logreel.outputs.foxglove.exchange import Exchange
 
     return [Exchange()]
+
+
+class NotesTransform(Transform):
+    """Puts notes of people into the metadata of an MCAP; messages stay as they are.
+
+    listed  the notes
+    shift   ns to add to their times
+    """
+
+    def __init__(self, listed: Sequence[Note], shift: int) -> None:
+        self._record = metadata_of(listed, shift)
+
+    def channels(self, new: NewLog, channels: Sequence[NewChannel]) -> Sequence[NewChannel]:
+        """Return *channels*, and set the metadata."""
+        new.copier.replaced_metadata |= {METADATA}
+        new.metadata[METADATA] = self._record
+        return channels
+
+
+def _carried_notes(log: Log, part: Part, target: Target) -> list[Transform]:
+    """Return what puts the notes on *part* into a log that has metadata for them; an MCAP keeps those that it has."""
+    fmt = format_to_write(target.path, log, target.format)
+    if not fmt.exchange:
+        return []
+    every = notes_on(log)
+    is_kept = fmt.name == log.format and not part.shift and not (every.path and every.path.exists())
+    inside = [note for note in every if note.touches(part.start, part.end)]
+    return [NotesTransform(inside, part.shift)] if inside and not is_kept else []
 
 
 def is_folder(output: Output, name: str) -> bool:

@@ -28,7 +28,8 @@ API = [
     "/api/session", "/api/functions", "/api/events", "/api/logs/0/channels", "/api/logs/0/series",
     "/api/logs/0/overview", "/api/logs/0/message", "/api/logs/0/array", "/api/logs/0/text",
     "/api/logs/0/parameters", "/api/logs/0/problems", "/api/logs/0/charts", "/api/logs/0/pairs",
-    "/api/logs/0/spectrogram", "/api/logs/0/export", "/api/nothing", "/api/", "/api/logs/../session",
+    "/api/logs/0/spectrogram", "/api/logs/0/export", "/api/logs/0/notes",
+    "/api/nothing", "/api/", "/api/logs/../session",
 ]  # fmt: skip
 ATTITUDE = {"topic": "vehicle_attitude", "field": "q[0]"}
 SCRIPT = "<script>alert(1)</script>"
@@ -77,6 +78,81 @@ def test_only_reading_is_possible(page: Page) -> None:
     for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):
         assert page.ask("/api/session", method).status == 405
         assert page.ask("/", method).status == 405
+
+
+NOTES = "/api/logs/0/notes"
+
+
+def posted(page: Page, content: object, **headers: Any) -> Any:
+    """Return the answer to a request that changes notes."""
+    return page.ask(NOTES, "POST", body=json.dumps(content).encode(), **headers)
+
+
+def test_notes_are_the_only_thing_that_is_written(page: Page) -> None:
+    note = {"from": 1000.0, "to": None, "title": "x"}
+    assert posted(page, {"put": note}, token=None).status == 401
+    assert posted(page, {"put": note}, Origin="http://evil.example").status == 403
+    assert page.ask("/notes", "POST").status == 405
+    assert page.ask(NOTES, "PUT").status == page.ask(NOTES, "DELETE").status == 405
+    assert page.json("notes")["notes"] == []
+    assert posted(page, {"put": note}).status == 200
+    (kept,) = page.json("notes")["notes"]
+    assert (kept["from"], kept["to"], kept["title"]) == (1000, None, "x")
+    assert posted(page, {"remove": kept["id"]}).json["notes"] == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [], {}, {"put": 3}, {"put": {"from": "x", "title": "x"}}, {"put": {"from": 0.5, "title": "x"}},
+        {"put": {"from": 1e300, "title": "x"}}, {"put": {"from": 5, "to": 1, "title": "x"}}, {"remove": 7},
+        {"put": {"from": 1, "title": "x" * 300}}, {"put": {"from": 1, "title": "x", "colour": "url(x)"}},
+        {"file": [7]}, {"put": {"from": 1, "title": "x", "text": "x" * (2 << 20)}},
+    ],
+)  # fmt: skip
+def test_what_is_no_note_is_refused_with_a_sentence(page: Page, content: object) -> None:
+    reply = posted(page, content)
+    assert reply.status == 400
+    assert reply.json["error"]
+    assert page.json("notes")["notes"] == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [], {}, {"panels": 3}, {"panels": [3]}, {"panels": [{}] * 65}, {"panels": [{"kind": "plot", "series": 3}]},
+        {"panels": [{"kind": "plot", "series": [3]}]}, {"panels": [], "from": "x"}, {"panels": [], "to": 1e300},
+        {"panels": [], "from": 5, "to": 1}, {"panels": [], "notes": [3]},
+        {"panels": [{"kind": "plot", "series": [{"topic": "x", "sql": "y", "field": "z"}]}]},
+    ],
+)  # fmt: skip
+def test_a_page_of_anything_else_than_panels_is_refused_with_a_sentence(page: Page, content: object) -> None:
+    where = "/api/logs/0/document"
+    assert page.ask(where, "POST", token=None, body=json.dumps(content).encode()).status == 401
+    reply = page.ask(where, "POST", body=json.dumps(content).encode())
+    assert reply.status == 400
+    assert reply.json["error"]
+
+
+def test_a_page_with_curves_that_the_log_lacks_is_made_without_them(page: Page) -> None:
+    wanted = [{"topic": "x", "field": "y"}, {"topic": "battery_status", "sql": "nothing("}, ATTITUDE]
+    content = {
+        "panels": [{"kind": "plot", "series": wanted, "title": SCRIPT}, {"kind": "map"}, {"kind": "?"}]
+    }
+    reply = page.ask("/api/logs/0/document", "POST", body=json.dumps(content).encode())
+    assert reply.status == 200
+    assert SCRIPT.encode() not in reply.body
+    assert b"&lt;script&gt;alert(1)" in reply.body
+
+
+def test_a_viewer_that_other_machines_see_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "flight.ulg"
+    path.write_bytes(short_flight())
+    with viewing(path, host="0.0.0.0", allow_hosts=["robot"]) as page:
+        assert "other machines" in page.json("notes")["why"]
+        assert posted(page, {"put": {"from": 1, "title": "x"}}).status == 400
+        assert posted(page, {"file": [{"from": 1, "title": "x"}]}).json["notes"][0]["title"] == "x"
+    assert [p.name for p in tmp_path.iterdir()] == ["flight.ulg"]
 
 
 @pytest.mark.parametrize("path", ["/", "/api/session", "/nothing", "/vendor/uplot/uPlot.min.css"])

@@ -26,11 +26,18 @@ class Page:
     def connect(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=LONG)
 
-    def ask(self, path: str, method: str = "GET", token: str | None = TOKEN, **headers: str) -> Reply:
+    def ask(
+        self,
+        path: str,
+        method: str = "GET",
+        token: str | None = TOKEN,
+        body: bytes | None = None,
+        **headers: str,
+    ) -> Reply:
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         with contextlib.closing(self.connect()) as connection:
-            connection.request(method, path, headers=headers)
+            connection.request(method, path, body, headers)
             answer = connection.getresponse()
             names = {name.lower(): value for name, value in answer.getheaders()}
             return Reply(answer.status, names, answer.read())

@@ -265,6 +265,16 @@ class StreamAnswer:
             self._tell(f"{self._stream.name}: broken off: {why}")
 
 
+async def _body(request: Request, most: int) -> bytes:
+    """Return the body of a request; raises UsageError for one of more than *most* bytes."""
+    body = b""
+    async for data in request.stream():
+        body += data
+        if len(body) > most:
+            raise UsageError(f"the content has more than {most} bytes")
+    return body
+
+
 async def _when_gone(receive: Receive, stop: Callable[[], None]) -> None:
     """Call *stop* when the client disconnects."""
     with contextlib.suppress(asyncio.CancelledError):
@@ -415,6 +425,7 @@ class Route:
     errors      statuses of errors, besides those that every request can have
     has_head    whether HEAD has an answer of its own
     is_quick    whether it is answered at once, not in a thread
+    body_bytes  most bytes of a body, which makes it a POST; 0: a request to read
     """
 
     path: str
@@ -426,6 +437,7 @@ class Route:
     errors: tuple[int, ...] = ()
     has_head: bool = False
     is_quick: bool = False
+    body_bytes: int = 0
 
     @property
     def in_path(self) -> tuple[str, ...]:
@@ -450,6 +462,8 @@ class Parameters:
     stop     set when the client has gone
     in_path  texts of the parameters in the path, by name
 
+    body     bytes that the client sent; empty for requests to read
+
     Raises UsageError for unknown and repeated parameters, and for texts that are no values of their types.
     """
 
@@ -461,6 +475,7 @@ class Parameters:
         in_path: Mapping[str, str] | None = None,
     ) -> None:
         self._known, self._stop = known, stop or Event()
+        self.body = b""
         fixed = in_path or {}
         self._values = {name: [known[name].type.read(name, text)] for name, text in fixed.items()}
         for name, text in items:
@@ -556,7 +571,12 @@ class RoutedApp:
         self._table, self._answer, self._most = table, answer, waiting
         self._pool = ThreadPoolExecutor(threads, "logreel-http")
         self._waiting = 0
-        routes = [routing.Route(route.path, partial(self._serve, route)) for route in table.routes]
+        routes = [
+            routing.Route(
+                route.path, partial(self._serve, route), methods=["POST"] if route.body_bytes else ["GET"]
+            )
+            for route in table.routes
+        ]
         self._app = Starlette(routes=[*routes, *more], exception_handlers=errors.handlers)
         self._app.router.redirect_slashes = False
 
@@ -574,6 +594,8 @@ class RoutedApp:
             raise HTTPException(503, "too many requests are waiting: try again later", {"Retry-After": "1"})
         stop = Event()
         parameters = self._table.parameters(route, request, stop)
+        if route.body_bytes:
+            parameters.body = await _body(request, route.body_bytes)
         if route.is_quick:
             return self._answer(route, parameters)
         watcher = asyncio.create_task(_when_gone(request.receive, stop.set))

@@ -58,6 +58,7 @@ class Rules:
     private  all paths that begin so need the token
     in_query  whether the token may also be the parameter ``token`` of the address
     policy   Content-Security-Policy of all answers
+    posted   private paths that end so also take POST
     """
 
     token: str
@@ -66,6 +67,12 @@ class Rules:
     private: str = "/"
     in_query: bool = True
     policy: str = NO_PAGE
+    posted: tuple[str, ...] = ()
+
+    def takes(self, method: str, path: str) -> bool:
+        """Return whether requests of a method are answered at a path."""
+        is_posted = path.startswith(self.private) and path.endswith(self.posted)
+        return method in METHODS or (method == "POST" and is_posted)
 
     @classmethod
     def of(
@@ -160,7 +167,7 @@ class Guard:
 
 
 class TokenGuard:
-    """ASGI application that passes requests to read with the right token on to *app*, and refuses all others."""
+    """ASGI application that passes requests with the right token on to *app*, and refuses all others."""
 
     def __init__(self, app: ASGIApp, rules: Rules) -> None:
         self._app, self._rules = app, rules
@@ -171,7 +178,7 @@ class TokenGuard:
 
     def _refusal(self, scope: Scope) -> Response | None:
         """Return the answer to a request with another method or without the token, else None."""
-        if scope["method"] not in METHODS:
+        if not self._rules.takes(scope["method"], scope["path"]):
             return _error(405, "logs are only read here: use GET or HEAD", {"Allow": "GET, HEAD"})
         if scope["path"].startswith(self._rules.private) and not self._rules.has_token(
             Headers(scope["headers"]), scope["query_string"]

@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ import numpy as np
 from logreel._version import __version__
 from logreel.outputs import vendor
 
+#: A module of the viewer whose functions the scripts use, too; they are no modules.
+SHARED = Path(__file__).parents[1] / "view/static/hatch.js"
 #: The longest text of a cell.
 LONGEST = 400
 
@@ -51,6 +54,7 @@ def page(title: str, body: str, data: Any, style: str, scripts: Sequence[str]) -
     css = vendor.read("uplot", "uPlot.min.css") + "".join(sheets)
     library = vendor.read("uplot", "uPlot.iife.min.js")
     script = "".join(static.joinpath(name).read_text("utf-8") for name in scripts)
+    script += SHARED.read_text("utf-8").replace("\nexport function", "\nfunction")
     return _PAGE.format(
         version=__version__,
         policy=escape(_policy(css, library, script), True),

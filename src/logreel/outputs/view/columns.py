@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
@@ -191,7 +191,7 @@ def wanted_series(request: Parameters) -> Iterator[WantedSeries]:
     for parsed in series_objects(request):
         if "topic" not in parsed:
             raise UsageError("a series s has no topic")
-        yield _checked({name: str(parsed[name]) for name in NAMES if parsed.get(name) is not None})
+        yield checked_series(parsed)
 
 
 def series_objects(request: Parameters) -> Iterator[dict[str, Any]]:
@@ -206,6 +206,11 @@ def series_objects(request: Parameters) -> Iterator[dict[str, Any]]:
         if not isinstance(parsed, dict):
             raise UsageError(f"s {text!r:.80} is no JSON object with topic and field")
         yield parsed
+
+
+def checked_series(parsed: Mapping[str, Any]) -> WantedSeries:
+    """Return the series that JSON data name; raises UsageError."""
+    return _checked({name: str(parsed[name]) for name in NAMES if parsed.get(name) is not None})
 
 
 def _checked(names: dict[str, str]) -> WantedSeries:
@@ -315,8 +320,8 @@ class ViewColumns:
     def _pyramid(self, field: FieldColumn, progress: Callable[[float], None]) -> SortedColumn:
         identity, place = self._identity(), None
         # Earlier versions gave all samples of a message its time.
-        kind = ["spread"] if holds_samples(field.channel) else []
-        key = key_of(identity or "", field.channel.topic, field.field, *kind)
+        spread = ["spread"] if holds_samples(field.channel) else []
+        key = key_of(identity or "", field.channel.topic, field.field, *spread)
         if identity is not None and (place := place_of(key)) is not None:
             pyramid = Pyramid.load(field, key, place)
             if pyramid is not None:

@@ -1,12 +1,14 @@
-"""What happened in a log: density of messages, gaps, bands, problems, lines of text, parameters of the robot."""
+"""What happened in a log: density of messages, gaps, bands, problems, lines of text, parameters of the robot, notes."""
 
 from __future__ import annotations
 
+import json
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
 from logreel.errors import LogError, Problem, UsageError
@@ -15,12 +17,14 @@ from logreel.log.log import Log
 from logreel.log.scan import Parameter as RobotParameter
 from logreel.meaning.charts import bands
 from logreel.meaning.gaps import LEAST_STEPS, gaps_between, gaps_of, median_of, sampled_times, steps_of
+from logreel.meaning.notes import Note, Notes, notes
 from logreel.ops.inspect.text import level_number
 from logreel.ops.json_values import to_json_values
 from logreel.outputs.http.routes import Parameters, RequestParameter, Route, number
 from logreel.outputs.view.limits import (
     BESIDE,
     BINS,
+    BODY,
     FINDINGS_MESSAGES,
     GAPS,
     LINES,
@@ -93,7 +97,7 @@ NO_LEVEL = 8
 
 
 def routes() -> list[Route]:
-    """Return the requests for the overview, problems, text and parameters of the robot."""
+    """Return the requests for the overview, problems, text, parameters of the robot, and notes."""
     return [
         Route(
             "/api/logs/{log}/overview",
@@ -105,6 +109,8 @@ def routes() -> list[Route]:
         Route("/api/fields", _fields),
         *text_routes(),
         *parameter_routes(),
+        Route("/api/logs/{log}/notes", _notes),
+        Route("/api/logs/{log}/notes", _change_notes, body_bytes=BODY),
     ]
 
 
@@ -409,3 +415,87 @@ def _parameter(parameter: RobotParameter, start: int) -> dict[str, Any]:
 
 def _value(value: Any) -> Any:
     return value[:TEXT_CHARACTERS] if isinstance(value, str) else to_json_values(value)
+
+
+def _notes(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
+    """Answer with the notes on a log, and why the viewer would not write them."""
+    with log.open(request) as opened:
+        try:
+            listed = notes(opened)
+        except LogError as error:
+            # What is there stays as it is.
+            return JSONResponse({"notes": [], "file": None, "why": str(error), "problem": str(error)})
+        return JSONResponse(_listed(session, log, listed))
+
+
+def _change_notes(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
+    """Add, replace or remove a note and write the file beside the log; or answer with the text of such a file.
+
+    The content is one of ``{"put": note}``, ``{"remove": id}`` and ``{"file": [note, …]}``.
+    """
+    content = json_object(request.body)
+    with log.open(request) as opened:
+        listed = notes(opened) if "file" not in content else Notes(opened, is_empty=True)
+        match content:
+            case {"put": note}:
+                listed.put(read_note(note, log.start))
+            case {"remove": str(id)}:
+                listed.remove(id)
+            case {"file": list(every)}:
+                for note in every:
+                    listed.put(read_note(note, log.start))
+                return Response(listed.to_json(), media_type="application/json")
+            case _:
+                raise UsageError("notes are changed by put, remove or file")
+        if why := _why_unwritten(session, listed):
+            raise UsageError(why)
+        listed.save()
+        return JSONResponse(_listed(session, log, listed))
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """Return the JSON object in the body of a request; raises UsageError for anything else."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        raise UsageError("the content is no JSON object")
+    return content
+
+
+def _listed(session: Session, log: ViewLog, listed: Notes) -> dict[str, Any]:
+    described = []
+    for note in listed:
+        about = note.as_dict()
+        begin, end = about.pop("begin_ns"), about.pop("end_ns")
+        described.append({**about, "from": begin - log.start, "to": None if end is None else end - log.start})
+    file = None if listed.path is None else listed.path.name
+    why = _why_unwritten(session, listed)
+    return {"notes": described, "file": file, "why": why, "problem": listed.problem}
+
+
+def read_note(content: Any, start: int) -> Note:
+    """Return the note that the page sent, with times in ns since the start of the log."""
+    if not isinstance(content, dict):
+        raise UsageError("a note is an object")
+    times = {name: content.get(name) for name in ("from", "to")}
+    for name, time in times.items():
+        if isinstance(time, float) and time.is_integer() and abs(time) < 1 << 62:
+            times[name] = int(time)
+    begin, end = times["from"], times["to"]
+    begin_ns = begin + start if isinstance(begin, int) else begin
+    return Note.read(
+        {**content, "begin_ns": begin_ns, "end_ns": end + start if isinstance(end, int) else end}
+    )
+
+
+def _why_unwritten(session: Session, listed: Notes) -> str:
+    """Return why the viewer does not write notes; empty if it does."""
+    if session.leaves:
+        return "other machines can see this viewer: it writes nothing"
+    if listed.path is None:
+        return listed.why
+    if not os.access(listed.path.parent, os.W_OK):
+        return f"the folder {listed.path.parent} cannot be written to"
+    return ""

@@ -21,17 +21,28 @@ from starlette.types import ASGIApp
 from logreel.errors import LogError, UsageError
 from logreel.io.arrays import F64, I64
 from logreel.layout.arrow_arrays import buffer_of, text_metadata
-from logreel.lenses.facts import LINE, Chart, Series
+from logreel.lenses.facts import LINE, XY, Chart, Series
+from logreel.lenses.facts import SPECTROGRAM as SPECTROGRAM_CHART
 from logreel.log.log import Log
+from logreel.log.times import utc_shift
 from logreel.meaning.charts import charts, first_charts, side_panels
 from logreel.meaning.columns import SampledColumn, SortedColumn, Window
-from logreel.meaning.curves import FUNCTIONS, broken_at, spectral_density
+from logreel.meaning.curves import FUNCTIONS, Curve, broken_at, spectral_density
 from logreel.meaning.gaps import channel_gaps
 from logreel.meaning.layouts import LayoutCurve, found_series, meanings
 from logreel.outputs.http.routes import ARROW, BYTES, Parameters, RequestParameter, Route, number
 from logreel.outputs.view.channels import fields_of
-from logreel.outputs.view.columns import WantedSeries, series_objects, wanted_series
-from logreel.outputs.view.limits import HATCHED, PAIRS, PATIENCE, POINTS_PER_PIXEL, SPECTROGRAM
+from logreel.outputs.view.columns import WantedSeries, checked_series, series_objects, wanted_series
+from logreel.outputs.view.limits import (
+    BODY,
+    HATCHED,
+    PAIRS,
+    PATIENCE,
+    POINTS_PER_PIXEL,
+    SPECTROGRAM,
+    TEXT_CHARACTERS,
+)
+from logreel.outputs.view.overview import json_object, read_note
 from logreel.outputs.view.parameters import FROM, ONE_SERIES, SERIES, TO, pixels
 from logreel.registry.registry import states_of
 
@@ -80,7 +91,7 @@ _Y = RequestParameter("y", text="Series of the other axis")
 
 
 def routes() -> list[Route]:
-    """Return the requests for series, pairs of series, the functions that they may have, charts and spectrograms."""
+    """Return the requests for series, pairs of them, functions, charts, spectrograms, and pages with what is seen."""
     return [
         Route("/api/logs/{log}/series", _series, (*ONE_SERIES, FROM, TO, pixels(PIXELS), SERIES), ARROW),
         Route("/api/logs/{log}/pairs", _pairs, (FROM, TO, pixels(_PAIR_PIXELS), _X, _Y, SERIES), ARROW),
@@ -88,6 +99,7 @@ def routes() -> list[Route]:
         Route("/api/functions", _functions),
         *chart_routes(),
         *spectrogram_routes(),
+        Route("/api/logs/{log}/document", _document, result=BYTES, body_bytes=BODY),
     ]
 
 
@@ -383,3 +395,92 @@ def _chart_series(series: Series) -> dict[str, Any]:
         "unit": series.unit,
         "scale": 1,
     }
+
+
+#: Panels of a page, and curves of a panel.
+DRAWN, CURVES = 64, 32
+#: Pixels of a curve that is not read from the log by itself.
+DERIVED = 1500
+
+
+def _document(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
+    """Answer with a page that works offline and shows what the page of the viewer shows of a log.
+
+    The content has ``panels`` as in a layout, ``from`` and ``to`` in ns since the start of the log (null: no bound),
+    ``utc``, and ``notes``, if those are not the ones beside the log.
+    """
+    # Not needed for the first picture.
+    from logreel.outputs.page.report import Seen, report_of_view
+
+    content = json_object(request.body)
+    listed = content.get("panels")
+    if not isinstance(listed, list) or len(listed) > DRAWN:
+        raise UsageError(f"a page has a list of up to {DRAWN} panels")
+    lo, hi = (log.clock(_moment(content.get(name), name)) for name in ("from", "to"))
+    curves: dict[Series, Curve] = {}
+    seen = [chart for panel in listed if (chart := _seen_chart(log, panel, (lo, hi), request, curves))]
+    noted = content.get("notes")
+    notes = [read_note(note, log.start) for note in noted] if isinstance(noted, list) else None
+    with log.open(request) as opened:
+        is_utc = bool(content.get("utc")) and utc_shift(opened) is not None
+        page = report_of_view(opened, Seen(seen, curves, notes), start=lo, end=hi, utc=is_utc)
+    return Response(page.html.encode("utf-8", "replace"), media_type="application/octet-stream")
+
+
+def _moment(value: Any, name: str) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1 << 62:
+        raise UsageError(f"{name} {value!r:.80} is no time in ns after the start of the log")
+    return int(value)
+
+
+def _seen_chart(
+    log: ViewLog,
+    panel: Any,
+    span: tuple[int | None, int | None],
+    request: Parameters,
+    curves: dict[Series, Curve],
+) -> Chart | None:
+    """Return the chart of a panel; SQL expressions are worked out into *curves*. None for a panel without curves."""
+    if not isinstance(panel, Mapping):
+        raise UsageError("a panel is an object")
+    shown = str(panel.get("kind"))
+    wanted = panel.get("series") if shown == "plot" else [panel] if panel.get("topic") else []
+    if not isinstance(wanted, list) or len(wanted) > CURVES:
+        raise UsageError(f"a panel has a list of up to {CURVES} curves")
+    series = []
+    for curve in wanted:
+        if not isinstance(curve, Mapping) or not curve.get("topic"):
+            raise UsageError("a curve is an object with a topic")
+        if curve.get("hidden") or str(curve.get("log", log.id)) != log.id:
+            continue
+        known = checked_series(curve)
+        label, unit = (str(curve.get(name) or "")[:TEXT_CHARACTERS] for name in ("label", "unit"))
+        curve = Series(known.topic, known.field or known.sql, known.function, label, unit, known.where)
+        if known.sql:
+            with suppress(LogError):
+                curves[curve] = _derived(log, known, span, request)
+        series.append(curve)
+    title = str(panel.get("title") or ", ".join(f"{curve.topic}.{curve.name}" for curve in series))[
+        :TEXT_CHARACTERS
+    ]
+    if shown == XY:
+        return Chart(title or "XY plot", (), XY)
+    if not series or shown not in ("plot", SPECTROGRAM_CHART):
+        return None
+    y = panel.get("y")
+    limits = None
+    if isinstance(y, list) and len(y) == 2 and all(isinstance(end, int | float) for end in y) and y[0] < y[1]:
+        limits = float(y[0]), float(y[1])
+    return Chart(title, tuple(series), LINE if shown == "plot" else SPECTROGRAM_CHART, y=limits)
+
+
+def _derived(
+    log: ViewLog, wanted: WantedSeries, span: tuple[int | None, int | None], request: Parameters
+) -> Curve:
+    column = log.columns.get(wanted, request, inf)
+    with log.reading(column, request):
+        window = Window(column, *span)
+        times, values = window.points(DERIVED, POINTS_PER_PIXEL * DERIVED)
+    return Curve(wanted.topic, wanted.name, column.unit, times, values, len(window))

@@ -114,6 +114,7 @@ class Session:
     prepare  called with each log once it is open, in a thread of its own
 
     flows    the files that are being sent
+    leaves   as above
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class Session:
         tell: Callable[[str], None] = _discard,
         prepare: Callable[[ViewLog], None] | None = None,
     ) -> None:
-        self.flows, self.tell = Flows(), tell
+        self.flows, self.tell, self.leaves = Flows(), tell, leaves
         self.follow, self.layout = follow, layout
         self.map_tiles = None if tiles is None else open_tiles(tiles)
         self.meshes = None if meshes is None else MeshFolder(Path(meshes))

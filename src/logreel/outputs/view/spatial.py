@@ -596,7 +596,7 @@ def _times(text: str | None, start: int) -> dict[str, int]:
 
 def _pictures(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
     sources = opened.once("pictures", picture_sources, request)
-    drawn = {one.topic: one for one in opened.once("overlays", cameras.overlay_sources, request)}
+    drawn = {source.topic: source for source in opened.once("overlays", cameras.overlay_sources, request)}
     names, more = ("topic", "kind", "codec", "count"), ("camera", "clouds", "detections")
     return JSONResponse(
         [

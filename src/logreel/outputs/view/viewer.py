@@ -14,7 +14,7 @@ from logreel.errors import UsageError
 from logreel.meaning.layouts import checked_layout
 from logreel.ops.selection import check_keywords, keywords
 from logreel.outputs.http.server import LOCAL, Endpoint, EndpointOptions
-from logreel.outputs.view.app import app_of
+from logreel.outputs.view.app import app_of, routes
 from logreel.outputs.view.limits import LOGS
 from logreel.outputs.view.session import Session
 from logreel.outputs.view.start import prepare
@@ -109,7 +109,10 @@ class Viewer:
         )
         self._app = app_of(self._session, tell)
         policy = POLICY + (NOTEBOOK if in_notebook else NO_FRAME)
-        self._guard = endpoint.guarded(self._app, tell, private="/api/", in_query=False, policy=policy)
+        posted = tuple(route.path.rpartition("}")[2] for route in routes() if route.body_bytes)
+        self._guard = endpoint.guarded(
+            self._app, tell, private="/api/", in_query=False, policy=policy, posted=posted
+        )
         self._thread: Thread | None = None
 
     @property

@@ -164,17 +164,7 @@ function drawBands(plot, gaps) {
   for (const [from, to] of gaps) {
     const left = plot.valToPos(from, "x", true), right = plot.valToPos(to, "x", true);
     if (right - left < 1 || right < bbox.left || left > bbox.left + bbox.width) continue;
-    ctx.save();
-    ctx.beginPath();
-    ctx.rect(left, bbox.top, right - left, bbox.height);
-    ctx.clip();
-    ctx.beginPath();
-    for (let x = Math.max(left, bbox.left) - bbox.height; x < Math.min(right, bbox.left + bbox.width); x += 8 * devicePixelRatio) {
-      ctx.moveTo(x, bbox.top + bbox.height);
-      ctx.lineTo(x + bbox.height, bbox.top);
-    }
-    ctx.stroke();
-    ctx.restore();
+    hatch(ctx, Math.max(left, bbox.left), Math.min(right, bbox.left + bbox.width), bbox.top, bbox.height, 8 * devicePixelRatio);
   }
   ctx.restore();
 }

@@ -9,7 +9,7 @@ function paintBands() {
   for (const band of data.bands) {
     if (band.kind === "mode" && !names.has(band.label)) names.set(band.label, colors[names.size % colors.length]);
     const bad = band.kind === "failsafe" || band.kind === "collision";
-    band.tint = bad ? style("--bad") : names.get(band.kind === "mode" ? band.label : "") ?? style("--faint");
+    band.tint = bad ? style("--bad") : band.kind === "note" ? style("--accent") : names.get(band.kind === "mode" ? band.label : "") ?? style("--faint");
     band.color = bad || band.kind === "mode" ? band.tint : "";
     band.alpha = bad ? 0.22 : 0.09;
   }

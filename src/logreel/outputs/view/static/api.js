@@ -10,15 +10,20 @@ export class ApiError extends Error {
   }
 }
 
-/** Take the token out of the address into the memory of this tab; return it. */
+/** Take the token out of the address into the memory of this tab; return it, and another one that was there before or "". */
 export function takeToken() {
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  let before = "";
   try {
-    if (given) sessionStorage.setItem("logreel-token", given);
-    return given ?? sessionStorage.getItem("logreel-token") ?? "";
-  } catch {
-    return given ?? ""; // A page inside a notebook may have no storage.
-  }
+    before = sessionStorage.getItem("logreel-token") ?? "";
+  } catch { /* a page inside a notebook may have no storage */ }
+  return given ? [keepToken(given), before === given ? "" : before] : [before, ""];
+}
+
+/** Keep a token for this tab; return it. */
+export function keepToken(token) {
+  try { sessionStorage.setItem("logreel-token", token); } catch { /* as above */ }
+  return token;
 }
 
 /** Return the queries of `parameters`: lists repeat their name, null and undefined are left out. */
@@ -53,14 +58,15 @@ export class Api {
     this.pending = 0;
   }
 
-  /** Return the response; raises ApiError with a sentence. */
-  async fetch(path, parameters, { signal } = {}) {
+  /** Return the response; raises ApiError with a sentence. What has `content` is sent as JSON. */
+  async fetch(path, parameters, { signal, content } = {}) {
     this.#count(1);
     try {
       let response;
       try {
         response = await fetch(path + query(parameters), {
-          headers: { Authorization: `Bearer ${this.token}` }, signal, cache: "no-store",
+          headers: { Authorization: `Bearer ${this.token}`, ...(content ? { "Content-Type": "application/json" } : {}) }, signal, cache: "no-store",
+          ...(content ? { method: "POST", body: JSON.stringify(content) } : {}),
         });
       } catch (error) {
         if (error.name === "AbortError") throw error;
@@ -83,6 +89,11 @@ export class Api {
   /** Return the JSON of an answer. */
   get(path, parameters, options) {
     return this.#whole("json", path, parameters, options);
+  }
+
+  /** Send content as JSON; return the JSON of the answer. */
+  post(path, content) {
+    return this.#whole("json", path, {}, { content });
   }
 
   /** Return the bytes of an answer. */

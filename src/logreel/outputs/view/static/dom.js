@@ -69,3 +69,12 @@ export function drag(event, move, end = () => {}) {
   const listeners = [["pointermove", onMove], ["pointerup", onEnd], ["pointercancel", onEnd]];
   for (const [kind, listener] of listeners) element.addEventListener(kind, listener);
 }
+
+/** Hand a blob to the browser as a file. */
+export function save(blob, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+}

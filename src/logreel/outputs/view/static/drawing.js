@@ -2,6 +2,7 @@
 
 import { levelColour } from "./colours.js";
 import { css } from "./dom.js";
+import { COLOURS } from "./notes.js";
 import { cutMiddle, laneOf, shownMarks } from "./panels/plot_draw.js";
 import { STEPS } from "./time.js";
 
@@ -102,8 +103,9 @@ export function plotSvg(panel, context, measure = measured) {
   for (const mark of shownMarks(context, panel.logs())) {
     const at = px(mark.t);
     if (at < left - 4 || at > left + inner + 4) continue;
-    const shape = mark.kind === "parameter" ? `M${at} ${top}l3.5 3.5l-3.5 3.5l-3.5-3.5z` : `M${at - 3.5} ${top}h7l-3.5 6z`;
-    inside.push(tag("path", { d: shape, fill: mark.kind === "parameter" ? css("--accent") : levelColour(mark.level) }));
+    const ink = mark.kind === "note" ? css(COLOURS[mark.colour] ?? "--accent") : mark.kind === "parameter" ? css("--accent") : levelColour(mark.level);
+    const shape = mark.kind === "note" ? `M${at} ${top}l8 3.5l-8 3.5V${top + high}h-1V${top}z` : mark.kind === "parameter" ? `M${at} ${top}l3.5 3.5l-3.5 3.5l-3.5-3.5z` : `M${at - 3.5} ${top}h7l-3.5 6z`;
+    inside.push(tag("path", { d: shape, fill: ink }));
   }
   for (const [cursor, colour] of [[view.cursor2, css("--accent")], [view.cursor, text]]) {
     if (cursor == null || cursor < panel.from || cursor > panel.to) continue;

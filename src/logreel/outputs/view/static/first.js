@@ -25,6 +25,7 @@ export async function first(context, Tabs) {
     plots.element.scrollTop = 0;
     plots.choose(plots.frames[0] ?? null);
   };
+  state.learn((await fitting(context, charts)).map(({ kind, settings }) => ({ kind, ...settings })));
   const given = state.get("panels");
   if (Array.isArray(given) && context.layout) await context.layouts.apply({ panels: given });
   else if (Array.isArray(given)) plots.restore(given);

@@ -1,6 +1,6 @@
 // The start of the page: asks for the session, makes what all parts share, then the parts.
 
-import { Api, takeToken } from "./api.js";
+import { Api, keepToken, takeToken } from "./api.js";
 import { makeBus } from "./bus.js";
 import { Data } from "./data.js";
 import { el } from "./dom.js";
@@ -10,11 +10,12 @@ import { head } from "./head.js";
 import { keys } from "./keys.js";
 import { splits, Tabs } from "./layout.js";
 import { Layouts } from "./layouts.js";
+import { Notes } from "./notes.js";
 import { play } from "./play.js";
 import { markChanges } from "./panels/parameters.js";
 import { Plots } from "./plots.js";
 import { ruler } from "./ruler.js";
-import { parse, sound, State } from "./state.js";
+import { parse, renumbered, sound, State } from "./state.js";
 import { takeaway } from "./takeaway.js";
 import { Time } from "./time.js";
 import { timeline } from "./timeline.js";
@@ -45,6 +46,16 @@ async function opened(api) {
   }
 }
 
+/** Return the state of a link for these logs, found by their names; `foreign` has names of files that are not here. */
+function matched({ files, ...state }, logs) {
+  if (!files) return state;
+  const ids = {};
+  files.forEach((name, i) => { const log = logs.find((one, at) => one.name === name && !Object.values(ids).includes(one.id) && (at === i || files[at] !== name)); if (log) ids[i] = log.id; });
+  const foreign = files.filter((_, i) => !(i in ids));
+  if (foreign.length) say(`This link is of ${foreign.join(", ")}: open it, too, to see what was seen.`);
+  return renumbered(state, ids);
+}
+
 /** Say why nothing can be shown. */
 function fail(text) {
   document.getElementById("work").replaceChildren(el("p", { class: "sentence bad", role: "alert" }, text));
@@ -52,10 +63,15 @@ function fail(text) {
 }
 
 async function start() {
-  const token = takeToken(), api = new Api(token);
+  const [token, before] = takeToken(), api = new Api(token);
   let session;
   try {
-    session = await opened(api);
+    session = await opened(api).catch((error) => {
+      // A link of another viewer, behind the address of this one.
+      if (error.status !== 401 || !before) throw error;
+      api.token = keepToken(before);
+      return opened(api);
+    });
     await loaded;
   } catch (error) {
     return fail(error.status === 401 ? "This address does not hold the right token: open the one that `logreel view` printed." : error.message);
@@ -63,8 +79,11 @@ async function start() {
   const broken = session.logs.filter((log) => log.error);
   session.logs = session.logs.filter((log) => !log.error);
   if (!session.logs.length) return fail(broken.map((log) => `${log.name}: ${log.error}`).join("; ") || "There is no log to show.");
-  const bus = makeBus(), logs = session.logs, given = parse(location.hash);
+  const bus = makeBus(), logs = session.logs, given = matched(await parse(location.hash), logs);
   const state = new State(Object.keys(given).length ? given : sound(session.layout));
+  state.files = logs.map(({ name }) => name);
+  // Who pastes a link behind the address of this page wants to see it.
+  addEventListener("hashchange", () => location.reload());
   const time = new Time(logs, bus), data = new Data(api, bus, logs);
   data.take(logs[0].id, "charts", session.charts);
   time.align = state.get("align", "start");
@@ -88,6 +107,7 @@ async function start() {
   state.changed();
 
   splits(state);
+  context.notes = new Notes(context);
   context.takeaway = takeaway(context);
   context.plots = new Plots(document.getElementById("plots"), context);
   context.layouts = new Layouts(context);
@@ -103,6 +123,7 @@ async function start() {
   bus.send("cursor", context.view.cursor);
   await plotted;
   for (const { id } of logs) data.overview(id).catch((error) => say(error.message));
+  context.notes.load();
   await treeDrawn;
   markChanges(context);
   follow(context);

@@ -1,20 +1,11 @@
 // Take away: pictures of plots, tables of what is visible, the interval as a log, the link, the layout.
 
-import { css } from "./dom.js";
+import { css, save } from "./dom.js";
 import { plotSvg } from "./drawing.js";
 import { wish } from "./series.js";
 
 /** Pixels of a picture for each of the screen. */
 const SCALE = 2;
-
-/** Hand a blob to the browser as a file. */
-function save(blob, name) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 60000);
-}
 
 /** The file name that the server proposes, without folders. */
 function proposed(response, otherwise) {
@@ -98,11 +89,32 @@ export function takeaway(context) {
     return sheet.toBlob((blob) => { save(blob, nameFor(panel, "png")); say("Saved the panel as PNG."); });
   }
 
+  /** Save what is seen of each log as a page that needs no viewer: plots in sight, findings, notes, track and text of the window. */
+  async function offline() {
+    const room = context.plots.element.getBoundingClientRect();
+    const frames = context.plots.frames.filter(({ element }) => { const box = element.getBoundingClientRect(); return box.bottom > room.top + 8 && box.top < room.bottom - 8; });
+    const panels = frames.map((frame) => ({ kind: frame.kind, ...(frame.panel?.settings?.() ?? frame.settings), title: frame.panel?.title ?? frame.settings.title }));
+    for (const log of context.logs) {
+      const of = (one) => (one.log ?? context.logs[0].id) === log.id;
+      const own = panels.map((panel) => ({ ...panel, ...(panel.series ? { series: panel.series.filter(of).map(({ log: _, ...one }) => one) } : {}) })).filter((panel) => (panel.series ? panel.series.length : of(panel)));
+      const [from, to] = view.isWhole() ? [null, null] : [view.window.from, view.window.to].map((at) => Math.round(time.toLog(log.id, at)));
+      say(`Making a page of ${log.name} …`);
+      try {
+        const content = { panels: own.map(({ log: _, ...panel }) => panel), from, to: to >= log.duration ? null : to, utc: time.clock === "utc", ...(context.notes.why(log.id) ? { notes: context.notes.of(log.id) } : {}) };
+        const response = await api.fetch(`/api/logs/${log.id}/document`, {}, { content });
+        save(new Blob([await response.blob()], { type: "text/html" }), `${log.name}.html`);
+        say("Saved the page: it opens without a viewer and loads nothing.");
+      } catch (error) {
+        say(error.message);
+      }
+    }
+  }
+
   async function link() {
-    const address = `${location.origin}${location.pathname}#token=${encodeURIComponent(api.token)}&${state.fragment()}`;
+    const address = `${location.origin}${location.pathname}#token=${encodeURIComponent(api.token)}&${await state.fragment()}`;
     try {
       await navigator.clipboard.writeText(address);
-      say("Copied. The link holds the token: it opens this view as long as this viewer runs.");
+      say("Copied. It opens this view as long as this viewer runs; elsewhere, put what follows # behind the address of a viewer of the same files.");
     } catch {
       prompt("Copy this link:", address);
     }
@@ -128,8 +140,10 @@ export function takeaway(context) {
         { text: "Fields in sight as Parquet", run: () => tables("parquet") },
         { text: `${part()[0].toUpperCase()}${part().slice(1)} as a log`, run: () => tables("log") },
         null,
+        { text: "What is seen as a page", run: offline },
         { text: "Copy the link to this view", run: link },
         { text: "Save the layout as a file", run: layout },
+        { text: "Notes as a file", run: () => context.notes.download(), off: !context.logs.some(({ id }) => context.notes.of(id).length) },
       ];
     },
   };

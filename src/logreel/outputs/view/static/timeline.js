@@ -1,7 +1,8 @@
 // The strip of time: each log as a row with its density, modes, gaps, damage and texts; the window is dragged over it.
 
 import { css, drag, el, fit, frame, plain } from "./dom.js";
-import { bandText, drawLog, HEAD, rowHeight } from "./timeline_draw.js";
+import { bandText, drawLog, flags, HEAD, rowHeight } from "./timeline_draw.js";
+import { titleOf } from "./notes.js";
 import { STEPS, length } from "./time.js";
 
 const EDGE = 6;
@@ -25,6 +26,7 @@ export function timeline(element, context) {
     logs.slice(0, 4).forEach((log, i) => drawLog(pen, {
       overview: data.overviewNow(log.id), log, top: HEAD + i * row, high: row, x: (t) => x(time.toAxis(log.id, t)), width, name: logs.length > 1 ? log.name : "", filter: bus.last("marks"),
     }));
+    logs.slice(0, 4).forEach(({ id }, i) => flags(pen, context.notes.of(id), { top: HEAD + i * row, high: row - 2, x: (t) => x(time.toAxis(id, t)) }));
     window(pen);
     for (const [axis, colour] of [[bus.last("hover"), "--faint"], [view.cursor2, "--accent"], [view.cursor, "--text"]]) {
       if (axis == null) continue;
@@ -85,8 +87,15 @@ export function timeline(element, context) {
       else if (hold === "right") view.setWindow(from, Math.max(b, from));
       else if (hold === "move") view.setWindow(from + b - a, to + b - a);
       else view.setWindow(Math.min(a, b), Math.max(a, b));
-    }, (now, moved) => { if (!moved) view.setCursor(a); });
+    }, (now, moved) => { if (!moved) view.setCursor(flagAt(start, event.offsetY) ?? a); });
   });
+  /** The time of the flag under the pointer, or null. */
+  function flagAt(px, py) {
+    const log = logs[Math.floor((py - HEAD) / row)], place = (note) => x(time.toAxis(log.id, note.from));
+    const note = log && (py - HEAD) % row < 10 ? context.notes.of(log.id).findLast((one) => place(one) - 2 <= px && px <= place(one) + 10) : null;
+    return note ? time.toAxis(log.id, note.from) : null;
+  }
+
   canvas.addEventListener("pointermove", (event) => {
     const px = pixel(event);
     canvas.style.cursor = { left: "ew-resize", right: "ew-resize", move: "grab", new: "crosshair" }[grip(px)];
@@ -107,6 +116,7 @@ export function timeline(element, context) {
       found.push(...overview.damage.filter(inside).slice(0, 2).map((one) => one.text));
       found.push(...overview.gaps.filter((one) => one.from <= t && t <= one.to).slice(0, 2).map((one) => `${one.topic || "all"} silent for ${length(one.to - one.from)}`));
       found.push(...overview.dropouts.filter(inside).slice(0, 1).map((one) => `dropout of ${length(one.to - one.from)}`));
+      found.push(...context.notes.of(id).filter((one) => one.from - near <= t && t <= (one.to ?? one.from) + near).slice(0, 3).map((one) => `⚑ ${titleOf(one)}`));
       found.push(...overview.marks.filter((one) => Math.abs(one.t - t) < near).slice(0, 2).map((one) => plain(one.text)));
     }
     tip.textContent = found.join(" · ");
@@ -115,6 +125,6 @@ export function timeline(element, context) {
     tip.style.left = `${Math.max(0, Math.min(px + 8, width - tip.offsetWidth - 4))}px`;
   }
 
-  for (const kind of ["window", "cursor", "cursor2", "hover", "theme", "clock", "shift", "overview", "marks"]) bus.on(kind, () => draw());
+  for (const kind of ["window", "cursor", "cursor2", "hover", "theme", "clock", "shift", "overview", "marks", "notes"]) bus.on(kind, () => draw());
   new ResizeObserver(() => { width = element.clientWidth; draw(); }).observe(element);
 }

@@ -2,6 +2,8 @@
 
 import { bandColour, fade, levelColour } from "./colours.js";
 import { css } from "./dom.js";
+import { hatch } from "./hatch.js";
+import { COLOURS } from "./notes.js";
 
 export const HEAD = 16;
 /** Heights of the row of a log: of one or two logs, and of more. */
@@ -49,7 +51,9 @@ export function drawLog(pen, { overview, log, top, high, x, width, name, filter 
   pen.save();
   for (const { from, to, share } of silent(overview)) {
     const height = Math.max(7, share * deep);
-    hatch(pen, x(from), x(to), density + deep - height, height);
+    pen.strokeStyle = css("--faint");
+    pen.lineWidth = 1;
+    hatch(pen, x(from), Math.max(x(from) + 2, x(to)), density + deep - height, height, 5);
   }
   pen.restore();
   pen.fillStyle = css("--warn");
@@ -71,6 +75,24 @@ export function drawLog(pen, { overview, log, top, high, x, width, name, filter 
     pen.globalAlpha = 1;
     pen.fillStyle = css("--text");
     pen.fillText(name, 8, density + 8);
+  }
+}
+
+/** Draw notes as flags at the upper edge of the row of their log; spans also have a bar. */
+export function flags(pen, notes, { top, high, x }) {
+  for (const { from, to, colour } of notes) {
+    const left = Math.round(x(from)), ink = css(COLOURS[colour] ?? "--accent");
+    pen.fillStyle = ink;
+    if (to != null) {
+      pen.globalAlpha = 0.16;
+      pen.fillRect(left, top, Math.max(2, x(to) - left), high);
+      pen.globalAlpha = 1;
+      pen.fillRect(left, top, Math.max(2, x(to) - left), 2);
+    }
+    pen.fillRect(left, top, 1.5, high);
+    pen.beginPath();
+    for (const [dx, dy] of [[0, 0], [9, 4.5], [0, 9]]) pen.lineTo(left + dx, top + dy);
+    pen.fill();
   }
 }
 
@@ -127,17 +149,4 @@ function bands(pen, list, kinds, x, top, width) {
       pen.fillText(band.label, Math.max(left, 0) + 4, y + BAND / 2);
     }
   }
-}
-
-function hatch(pen, left, right, top, height) {
-  pen.save();
-  pen.beginPath();
-  pen.rect(left, top, Math.max(2, right - left), height);
-  pen.clip();
-  pen.strokeStyle = css("--faint");
-  pen.lineWidth = 1;
-  pen.beginPath();
-  for (let at = left - height; at < right; at += 5) { pen.moveTo(at, top + height); pen.lineTo(at + height, top); }
-  pen.stroke();
-  pen.restore();
 }

@@ -1,6 +1,7 @@
 // What happened: faults of the log, worst first, its events, its summary, and what was not looked at.
 
 import { button, el, plain } from "../dom.js";
+import { COLOURS, titleOf } from "../notes.js";
 import { wish } from "../series.js";
 import { length } from "../time.js";
 import { sentence } from "./sentence.js";
@@ -37,7 +38,7 @@ class Findings {
     this.element = element;
     const { bus } = this.context;
     this.offs.push(
-      bus.on("clock", () => this.#draw()), bus.on("shift", () => this.#draw()),
+      bus.on("clock", () => this.#draw()), bus.on("shift", () => this.#draw()), bus.on("notes", () => this.#draw()),
       bus.on("grown", () => { this.grown = true; this.#draw(); }),
     );
     element.replaceChildren(sentence("Looking for what happened in this log …"));
@@ -84,6 +85,7 @@ class Findings {
       el("b", {}, counted(faults) || "no fault found"), el("span", { class: "spring" }),
       faults.length > 1 ? button(other === "time" ? "by time" : "worst first", "Change the order of the list", () => { this.sort = other; this.context.state.changed(); this.#draw(); }) : null,
       this.grown ? button("look again", "The log has grown since", () => this.#again()) : null)];
+    parts.push(...this.#notes());
     if (faults.length) parts.push(list(faults, "Faults"));
     else parts.push(el("p", { class: "faint" }, this.answers.map((one) => one.sentence || "Only notes were found.").join(" ")));
     if (events.length) parts.push(el("h3", {}, "Events"), list(events, "Events"));
@@ -100,6 +102,22 @@ class Findings {
     scroll.scrollTop = place;
     this.element.dataset.count = faults.length;
     return undefined;
+  }
+
+  /** What people noted, with a button for more. */
+  #notes() {
+    const { notes, logs } = this.context;
+    const items = logs.flatMap(({ id, name }) => notes.of(id).map((note) => tinted(note, el("li", { class: "noted" },
+      el("button", { type: "button", class: "finding", title: "Show this note", on: { click: () => notes.show(id, note) } },
+        el("span", { class: "time" }, this.#when({ log: id }, [note.from, note.to ?? note.from])),
+        el("span", { class: "what" }, titleOf(note)),
+        note.author || logs.length > 1 ? el("span", { class: "from" }, [note.author, logs.length > 1 ? name : ""].filter(Boolean).join(" · ")) : null,
+        note.title && note.text ? el("span", { class: "from text" }, note.text) : null),
+      button("✎", "Change or remove this note", () => notes.edit(id, note), { class: "small change" })))));
+    const problems = logs.map(({ id }) => notes.logs.get(id)?.problem).filter(Boolean).map((text) => el("p", { class: "warn" }, text));
+    const head = el("div", { class: "head" }, el("h3", {}, "Notes and bookmarks"), el("span", { class: "spring" }),
+      button("+ moment", "Note at the cursor (b)", () => notes.add(false), { class: "small" }), button("+ span", "Note on the visible window (Shift-B)", () => notes.add(true), { class: "small" }));
+    return [head, ...problems, ...(items.length ? [el("ol", { class: "found", "aria-label": "Notes and bookmarks" }, items)] : [])];
   }
 
   #again() {
@@ -167,6 +185,11 @@ class Findings {
     plots.choose(frame);
     frame.element.scrollIntoView({ block: "nearest" });
   }
+}
+
+function tinted(note, item) {
+  item.style.borderLeftColor = `var(${COLOURS[note.colour] ?? "--accent"})`;
+  return item;
 }
 
 function pairs(rows) {

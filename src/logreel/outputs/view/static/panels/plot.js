@@ -56,7 +56,7 @@ class Plot {
       bus.on("shift", () => this.#ask()),
       bus.on("clock", () => this.plot?.redraw(false)),
       bus.on("overview", () => this.plot?.redraw(false)),
-      bus.on("marks", () => this.plot?.redraw(false)),
+      bus.on("marks", () => this.plot?.redraw(false)), bus.on("notes", () => this.plot?.redraw(false)),
       bus.on("grown", ({ log }) => { if (this.list.some((one) => (one.log ?? this.context.logs[0].id) === log)) { this.curves.stale(); this.#ask(); } }),
     );
     this.#changed();

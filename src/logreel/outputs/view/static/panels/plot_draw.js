@@ -2,6 +2,8 @@
 
 import { bandColour, fade, levelColour } from "../colours.js";
 import { css } from "../dom.js";
+import { hatch } from "../hatch.js";
+import { COLOURS, titleOf } from "../notes.js";
 import { kindColour } from "../timeline_draw.js";
 
 function clip(u, work) {
@@ -70,19 +72,7 @@ export function gaps(u, curves) {
     const every = new Map(curves.flatMap((curve) => (curve.gaps ?? []).map((gap) => [gap.join(" "), gap])));
     for (const [from, to] of every.values()) {
       const left = Math.max(box.left, u.valToPos(from, "x", true)), right = Math.min(box.left + box.width, u.valToPos(to, "x", true));
-      if (right - left < ratio) continue;
-      ctx.save();
-      ctx.beginPath();
-      ctx.rect(left, box.top, right - left, box.height);
-      ctx.clip();
-      ctx.beginPath();
-      // Lines of all gaps are parts of the same ones.
-      for (let at = Math.floor((left - box.height) / (8 * ratio)) * 8 * ratio; at < right; at += 8 * ratio) {
-        ctx.moveTo(at, box.top + box.height);
-        ctx.lineTo(at + box.height, box.top);
-      }
-      ctx.stroke();
-      ctx.restore();
+      if (right - left >= ratio) hatch(ctx, left, right, box.top, box.height, 8 * ratio);
     }
   });
 }
@@ -96,20 +86,26 @@ export function shownMarks(context, logs) {
       if (filter.accepts && !filter.accepts(mark)) continue;
       found.push({ ...mark, t: mark.t + shift, log: id });
     }
+    for (const note of context.notes?.of(id) ?? []) found.push({ kind: "note", t: note.from + shift, to: note.to, colour: note.colour, text: titleOf(note), log: id });
     for (const change of filter.changes?.[id] ?? []) found.push({ ...change, t: change.t + shift, log: id });
   }
   return found;
 }
 
-/** Draw markers at the upper edge: triangles for texts, diamonds for changed parameters. */
+/** Draw markers at the upper edge: triangles for texts, diamonds for changed parameters, flags with a pole for notes. */
 export function marks(u, context, logs) {
   clip(u, (ctx, box, ratio) => {
     for (const mark of shownMarks(context, logs)) {
       const x = u.valToPos(mark.t, "x", true), y = box.top, size = 3.5 * ratio;
       if (x < box.left - size || x > box.left + box.width + size) continue;
-      ctx.fillStyle = mark.kind === "parameter" ? css("--accent") : levelColour(mark.level);
+      ctx.fillStyle = mark.kind === "note" ? css(COLOURS[mark.colour] ?? "--accent") : mark.kind === "parameter" ? css("--accent") : levelColour(mark.level);
       ctx.beginPath();
-      if (mark.kind === "parameter") {
+      if (mark.kind === "note") {
+        ctx.globalAlpha = 0.6;
+        ctx.fillRect(x - ratio / 2, y, ratio, box.height);
+        ctx.globalAlpha = 1;
+        for (const [dx, dy] of [[0, 0], [2.4 * size, size], [0, 2 * size]]) ctx.lineTo(x + dx, y + dy);
+      } else      if (mark.kind === "parameter") {
         for (const [dx, dy] of [[0, 0], [size, size], [0, 2 * size], [-size, size]]) ctx.lineTo(x + dx, y + dy);
       } else for (const [dx, dy] of [[-size, 0], [size, 0], [0, 1.7 * size]]) ctx.lineTo(x + dx, y + dy);
       ctx.fill();
