@@ -12,6 +12,7 @@ import pytest
 
 from browser.samples import sample
 from browser.test_panels import DRAWN, panels
+from browser.test_plots import kept
 from browser.test_takeaway import taken
 
 VOLTAGE = {"kind": "plot", "title": "V", "series": [{"topic": "battery_status", "field": "voltage_v"}]}
@@ -33,15 +34,6 @@ def places(page: Any) -> list[list[Any]]:
                     .map((value) => typeof value === "number" ? Math.round(10 * value) : value);
             });
         }"""
-    )
-    return found
-
-
-def kept(page: Any) -> list[dict[str, Any]]:
-    """Return the panels that the address holds, when it is written."""
-    page.wait_for_timeout(400)
-    found: list[dict[str, Any]] = json.loads(
-        page.evaluate("new URLSearchParams(location.hash.slice(1)).get('panels')")
     )
     return found
 
@@ -232,29 +224,26 @@ def test_changes_are_undone_and_done_again(view: Any, tmp_path: Path) -> None:
     states.append(kept(page))
     assert len({json.dumps(state) for state in states}) == 6
 
-    def plain(state: Any) -> Any:
-        return [{name: value for name, value in one.items() if value not in ("", False)} for one in state]
-
     for state in states[-2::-1]:
         found.press("Control+z")
-        assert plain(kept(page)) == plain(state)
+        assert kept(page) == state
         page.wait_for_function(DRAWN)
     for state in states[1:]:
         found.press("Control+Shift+z")
-        assert plain(kept(page)) == plain(state)
+        assert kept(page) == state
     found.press("Control+z")
     page.wait_for_function(DRAWN)
     # All panels at once are one step, without waiting for the address.
     page.click("#tools button:has-text('Layout')")
     page.get_by_role("menuitem", name="Plots that fit this log").click()
     found.settle()
-    assert plain(kept(page)) == plain(states[0])
+    assert kept(page) == states[0]
     found.press("Control+z")
-    assert plain(kept(page)) == plain(states[-2])
+    assert kept(page) == states[-2]
     # In a box for text the keys are those of the browser.
     page.focus("#tree input")
     page.keyboard.press("Control+z")
-    assert plain(kept(page)) == plain(states[-2])
+    assert kept(page) == states[-2]
 
 
 def layout_menu(page: Any, entry: str) -> None:
