@@ -15,6 +15,7 @@ import pytest
 import logreel
 from logreel.cli.app import logreel as group
 from logreel.cli.help import verb
+from logreel.meaning.notes import Note
 from logreel.registry.commands import Example
 from support.builders.ulog_camera import PICTURE, camera_log, shots
 from support.builders.ulog_gps import gps_log, pieces
@@ -107,6 +108,10 @@ def test_every_verb_has_two_examples_that_begin_with_it(verb: str) -> None:
 def test_examples_run(verb: str, folder: Path, run: Run) -> None:
     if verb.startswith("fleet "):
         logreel.fleet.ingest("logs", "fleet", engine=Inline())
+    if verb == "notes":
+        listed = logreel.notes("flight.ulg")
+        listed.put(Note(0, title="Boot", id="8e23dd0a7c1e"))
+        listed.save()
     for line, _ in examples(verb):
         done = run(*words_of(line))
         if "pip install 'logreel[" in done.err:

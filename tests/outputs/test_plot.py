@@ -521,3 +521,19 @@ def test_libraries_of_others_are_as_they_were_fetched() -> None:
         assert any("LICENSE" in name for name in files)
         for name, digest in facts["sha256"].items():
             assert hashlib.sha256(files[name].read_bytes()).hexdigest() == digest
+
+
+def test_a_report_has_the_plots_of_a_layout(tmp_path: Path, run: Run) -> None:
+    layout, path, out = tmp_path / "layout.json", tmp_path / "one.ulg", tmp_path / "one.html"
+    layout.write_text(json.dumps(LAYOUT))
+    path.write_bytes(flight())
+    done = run("report", path, "--layout", layout, "-o", out)
+    assert done.code == 0
+    assert all(sentence in done.err for sentence in LEFT)
+    answer = json.loads(run("report", path, "--layout", layout, "-o", out, "--force", "--json").out)
+    assert (answer["charts"], answer["left_out"]) == (["Attitude", "battery_status.voltage_v", "Mode"], LEFT)
+    # All that is not a chart is as without a layout.
+    assert '<section id="parameters">' in out.read_text()
+    assert logreel.report(path, layout=layout).charts == tuple(answer["charts"])
+    layout.write_text("{}")
+    assert run("report", path, "--layout", layout, "-o", out, "--force").code == 2

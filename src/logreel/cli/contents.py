@@ -367,6 +367,8 @@ def notes(logs: inputs.Logs, changes: dict[str, Any], utc: bool, as_json: bool) 
             draw.echo_answer(log, logs.several, file=file, notes=[note.as_dict() for note in listed])
         elif title is None and removed is None:
             _show_notes(listed, shift_of(log, utc))
+            if not len(listed):
+                draw.say(f"{log.name}: no notes yet")
         return draw.finish(log)
 
     return inputs.each_log(logs, answer, not as_json)

@@ -169,21 +169,38 @@ def _panel_data(panel: Panel) -> dict[str, Any]:
     type=options.FILE,
     help="The page to write; - for stdout; of several logs a folder, OUT/, with a page for each.",
 )
+@click.option(
+    "--layout",
+    metavar="FILE",
+    type=options.FILE,
+    help="Show the plots of a layout file of the viewer, as far as the log has their fields.",
+)
 @options.selection("start", "end")
 @options.utc
 @_force
 @inputs.logs("segment", "ros_axes", "decrypt", "definitions")
 @options.as_json
-def report(logs: inputs.Logs, out: str, selection: Selection, utc: bool, force: bool, as_json: bool) -> int:
+def report(
+    logs: inputs.Logs,
+    out: str,
+    layout: str | None,
+    selection: Selection,
+    utc: bool,
+    force: bool,
+    as_json: bool,
+) -> int:
     """Write a page about each log: findings, track, charts, text, parameters and topics; it works offline.
 
     What the charts show depends on the format and on what the topics mean. --json prints the findings, too.
     """
+    from logreel.meaning.layouts import read_layout
     from logreel.outputs.page.report import report as make
+
+    chosen = None if layout is None else read_layout(layout)
 
     def write(log: Log, path: Destination, name: str) -> int:
         with draw.progress("report") as tick:
-            page = make(log, start=selection.start, end=selection.end, utc=utc, progress=tick)
+            page = make(log, start=selection.start, end=selection.end, utc=utc, layout=chosen, progress=tick)
         page.save(path, force=force)
         if as_json:
             told = [
@@ -197,10 +214,13 @@ def report(logs: inputs.Logs, out: str, selection: Selection, utc: bool, force: 
                 for f in page.findings
             ]
             about = {"output": name, "size": len(page.html.encode()), "charts": list(page.charts)}
-            draw.echo_answer(log, logs.several, **about, findings=told)
+            left = {} if layout is None else {"left_out": list(page.left_out)}
+            draw.echo_answer(log, logs.several, **about, findings=told, **left)
         elif out != inputs.STDOUT:
             size = draw.size_text(len(page.html.encode()))
             draw.say(f"wrote {name} ({size}, {len(page.charts)} charts): open it in a browser")
+        if not as_json:
+            draw.show_notes([f"{log.name}: {sentence}" for sentence in page.left_out])
         return draw.finish(log)
 
     return inputs.write_each(logs, out, write, ".html", as_json)

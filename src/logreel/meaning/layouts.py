@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -22,6 +23,8 @@ from logreel.meaning.curves import TIMES, function_named, paths_of
 VERSIONS = (1, 2)
 #: Bytes of a file, panels of a layout, curves of a panel, and characters of a text.
 BYTES, PANELS, CURVES, CHARACTERS = 1 << 20, 200, 64, 2000
+#: Kind of a panel that has curves over time.
+PLOT = "plot"
 #: Where a panel stands: in a row of its own, at the right of the panel before it, or below it in the same row.
 PLACES = ("row", "right", "below")
 #: Members of a curve that are text.
@@ -237,6 +240,34 @@ def found_series(log: Log, wanted: LayoutCurve, known: Mapping[str, Series]) -> 
     if (meant := known.get(wanted.means)) is None:
         return None
     return replace(meant, label=wanted.label or meant.name)
+
+
+def found_charts(log: Log, layout: ViewLayout) -> tuple[list[Chart], list[str]]:
+    """Return the plots of a layout as charts of *log*, with the curves that it has, and a sentence for all else."""
+    known, plots = meanings(log), list[Chart]()
+    left, others = list[str](), Counter[str]()
+    for number, panel in enumerate(layout.panels, 1):
+        if panel.panel != PLOT:
+            others[panel.panel] += 1
+            continue
+        where = f"panel {number}" + (f", {panel.title!r}," if panel.title else "")
+        curves = list[Series]()
+        for wanted in panel.curves:
+            series = found_series(log, wanted, known)
+            if series is None:
+                left.append(f"{where} lacks {wanted.name}: the log has no such field")
+            elif wanted.sql and series.topic == wanted.topic:
+                left.append(f"{where} lacks {wanted.name}: only the viewer draws SQL expressions")
+            else:
+                curves.append(series)
+        if curves:
+            plots.append(Chart(panel.title, tuple(curves)))
+        elif not panel.curves:
+            left.append(f"{where} has no curves")
+    if others:
+        counted = ", ".join(f"{count} {other}" for other, count in others.items())
+        left.append(f"panels that only the viewer shows: {counted}")
+    return plots, left
 
 
 def _topics(log: Log, topic: str) -> Iterator[str]:

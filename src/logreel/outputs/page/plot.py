@@ -24,7 +24,7 @@ from logreel.log.times import Time, duration_text, seconds_text, shift_of, utc_s
 from logreel.log.topic_fields import fields_by_topic
 from logreel.meaning.charts import FIRST, charts, field_units, first_charts, is_stamp
 from logreel.meaning.curves import Curve, curves, series_curve
-from logreel.meaning.layouts import ViewLayout, found_series, meanings, read_layout
+from logreel.meaning.layouts import ViewLayout, found_charts, read_layout
 from logreel.outputs.files import file_names, new_file
 from logreel.outputs.page.chart_svg import (
     WIDTH,
@@ -43,8 +43,8 @@ from logreel.outputs.page.html import cell_text, packed, page, printable
 from logreel.registry.open import as_open_log
 from logreel.registry.registry import states_of
 
-#: Kind of a panel of a layout that has curves over time, and characters of its title in the name of a file.
-PLOT, TITLE = "plot", 60
+#: Characters of the title of a panel in the name of its file.
+TITLE = 60
 
 
 @dataclass(frozen=True)
@@ -307,41 +307,27 @@ def _layout_panels(
     log: Log, layout: ViewLayout, start: Time | None, end: Time | None, left: list[str]
 ) -> Iterator[Panel]:
     """Yield the panels with curves over time of a layout; *left* gets a sentence for all else."""
-    known, units = meanings(log), field_units(log)
+    units, states = field_units(log), states_of(log)
     start = log.start if start is None else start
-    others: dict[str, int] = {}
-    states = states_of(log)
-    for number, panel in enumerate(layout.panels, 1):
-        if panel.panel != PLOT:
-            others[panel.panel] = others.get(panel.panel, 0) + 1
-            continue
-        where = f"panel {number}" + (f", {panel.title!r}," if panel.title else "")
+    found, lacking = found_charts(log, layout)
+    left += lacking
+    for chart in found:
         drawn: list[tuple[Curve, str]] = []
-        for wanted in panel.curves:
-            series = found_series(log, wanted, known)
+        for series in chart.series:
             try:
-                if series is None:
-                    raise UsageError("the log has no such field")
-                if wanted.sql and series.topic == wanted.topic:
-                    raise UsageError("only the viewer draws SQL expressions")
                 curve = series_curve(log, series, start, end, PIXELS)
                 unit = curve.unit or ("" if series.function else units.get((curve.topic, curve.field), ""))
                 drawn.append((replace(curve, unit=unit), series.name))
             except LogError as error:
-                left.append(f"{where} lacks {wanted.name}: {error.text}")
+                left.append(f"{series.topic}.{series.field} cannot be drawn: {error.text}")
         if drawn:
             names = [states.get(curve.topic, {}).get(curve.field, {}) for curve, _ in drawn]
             yield Panel(
                 tuple(curve for curve, _ in drawn),
                 names[0] if all(other == names[0] for other in names) else {},
-                panel.title,
+                chart.title,
                 tuple(name for _, name in drawn),
             )
-        elif not panel.curves:
-            left.append(f"{where} has no curves")
-    if others:
-        counted = ", ".join(f"{count} {other}" for other, count in others.items())
-        left.append(f"panels that only the viewer shows: {counted}")
 
 
 def _begins(log: Log) -> str:

@@ -23,6 +23,7 @@ from logreel.log.source_files import decrypted_notes, inputs_of
 from logreel.log.times import Time, interval, shift_of
 from logreel.meaning.charts import bands, charts
 from logreel.meaning.curves import Curve, Spectrum, series_curve, spectrum
+from logreel.meaning.layouts import ViewLayout, found_charts, read_layout
 from logreel.meaning.notes import Note, notes
 from logreel.ops.inspect.incidents import Incident, incidents
 from logreel.ops.inspect.text import lines_between
@@ -266,6 +267,7 @@ class Report(Brief):
     findings  what went wrong in the part that is shown, worst first, as ``incidents`` finds it
     charts    titles of the charts that the page has
     inputs    names of the files of the log, which ``save`` does not replace
+    left_out  what of a layout is not drawn, a sentence each
     """
 
     name: str
@@ -273,6 +275,7 @@ class Report(Brief):
     findings: tuple[Incident, ...]
     charts: tuple[str, ...]
     inputs: Sequence[str] = field(default=(), repr=False)
+    left_out: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         size = f"{len(self.html) / 1e6:.1f} MB"
@@ -310,6 +313,7 @@ def report(
     start: Time | None = None,
     end: Time | None = None,
     utc: bool = False,
+    layout: ViewLayout | str | os.PathLike[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
     """Return a Report: summary, findings, notes, track, charts, text, parameters, topics and problems of a log.
@@ -317,12 +321,25 @@ def report(
     log         a path, or an open Log
     start, end  as for ``Channel.to_arrow``; topics, parameters and problems are always those of the whole log
     utc         UTC times, for logs with a known offset to UTC
+    layout      in place of the charts that the log deserves: the plots of a layout file, as far as the log has them
     progress    called with the charts that are done, and their number
 
     The page has less than 8 MB for any log. Raises UsageError for an interval outside of the log, for an encrypted log
-    that was not opened with ``decrypt=True``, and with *utc* for a log whose offset to UTC is unknown.
+    that was not opened with ``decrypt=True``, with *utc* for a log whose offset to UTC is unknown, and for a file that
+    is no layout.
     """
-    return _report(log, (start, end), utc, progress, None)
+    if layout is None:
+        return _report(log, (start, end), utc, progress, None)
+    chosen = layout if isinstance(layout, ViewLayout) else read_layout(layout)
+    with as_open_log(log) as opened:
+        plots, lacking = found_charts(opened, chosen)
+        named = [replace(chart, title=chart.title or curve_names(chart.series)) for chart in plots]
+        return _report(opened, (start, end), utc, progress, Seen(named, is_page=False, left_out=lacking))
+
+
+def curve_names(series: Iterable[Series]) -> str:
+    """Return a title for a chart without one: its curves."""
+    return ", ".join(f"{curve.topic}.{curve.name}" for curve in series)
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,11 +349,15 @@ class Seen:
     charts  the plots; those of kind ``xy`` are named on the page, and not drawn
     curves  curves that are not read from the log by their series, such as those of SQL expressions
     notes   those of people; None: those that the log has
+    is_page   whether the page has nothing else, such as topics and parameters
+    left_out  sentences about what is not drawn
     """
 
     charts: Sequence[Chart]
     curves: Mapping[Series, Curve] = field(default_factory=dict)
     notes: Sequence[Note] | None = None
+    is_page: bool = True
+    left_out: Sequence[str] = ()
 
 
 def report_of_view(
@@ -383,9 +404,10 @@ def _report(
         contents = ReportContents(
             clock, shift, result, noted, spans, lines, panels, tracks,
             part=lo is not None or hi is not None,
-            is_view=seen is not None,
+            is_view=seen is not None and seen.is_page,
             undrawn=[chart.title for chart in shown if chart.kind == XY] if seen is not None else (),
         )  # fmt: skip
         text = report_page(opened, contents)
         titles = tuple(panel["title"] for panel in panels)
-        return Report(opened.name, text, result.faults, titles, inputs_of(opened))
+        left = () if seen is None else tuple(seen.left_out)
+        return Report(opened.name, text, result.faults, titles, inputs_of(opened), left)
