@@ -85,9 +85,9 @@ class Findings {
       el("b", {}, counted(faults) || "no fault found"), el("span", { class: "spring" }),
       faults.length > 1 ? button(other === "time" ? "by time" : "worst first", "Change the order of the list", () => { this.sort = other; this.context.state.changed(); this.#draw(); }) : null,
       this.grown ? button("look again", "The log has grown since", () => this.#again()) : null)];
-    parts.push(...this.#notes());
     if (faults.length) parts.push(list(faults, "Faults"));
     else parts.push(el("p", { class: "faint" }, this.answers.map((one) => one.sentence || "Only notes were found.").join(" ")));
+    parts.push(...this.#notes());
     if (events.length) parts.push(el("h3", {}, "Events"), list(events, "Events"));
     if (notes.length) parts.push(el("details", {}, el("summary", {}, `Notes (${notes.length})`), list(notes, "Notes")));
     for (const { log, summary, looked, not_assessed } of this.answers) {
