@@ -19,6 +19,7 @@ import logreel
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from support.builders.crash import crash
+from support.builders.vehicles import plane, rover
 from support.samples.bddf.builder import walk as bddf_walk
 from support.samples.carla.drive import drive as carla_drive
 from support.samples.koblenz.drive import drive as koblenz_drive
@@ -29,7 +30,7 @@ from support.samples.ulog.builder import flight
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 SCREENS = IMAGES / "screens"
 #: Greatest size of a picture, and of all first screens together, in bytes; window of the pictures of the README.
-MOST, MOST_SCREENS, SIZE = 300_000, 2_400_000, {"width": 1440, "height": 900}
+MOST, MOST_SCREENS, SIZE = 300_000, 3_000_000, {"width": 1440, "height": 900}
 #: Milliseconds that a page has to draw, and for which it then settles.
 PATIENCE, SETTLING = 120_000, 1500
 #: Quality of WebP, at which small text is sharp.
@@ -38,6 +39,8 @@ QUALITY = 62
 LOGS = {
     "ulog-copter": (".ulg", flight),
     "ulog-crash": (".ulg", crash),
+    "ulog-plane": (".ulg", plane),
+    "ulog-rover": (".ulg", rover),
     "ulog-cut": (".ulg", lambda: flight(20.0)[:-20_003]),
     "bag-robot": (".bag", bag_drive),
     "carla-car": (".log", lambda: carla_drive().bytes()),

@@ -18,6 +18,7 @@ import logreel
 from logreel.lenses.base import Columns, columns
 from logreel.meaning.tracks import distances
 from support.builders.contents import SAMPLES
+from support.builders.vehicles import plane, rover
 from support.formats import sample_log
 from support.samples.ulog.builder import flight
 
@@ -316,3 +317,16 @@ REAL = [
 def test_real_flights_show_their_faults(shared: Path, name: str, section: str, key: str) -> None:
     found = logreel.summary(shared / f"data/ulog/{name}.ulg")
     assert found[section][key].level is not None
+
+
+@pytest.mark.parametrize(("make", "kind", "flights"), [(plane, "fixed wing", 1), (rover, "ground rover", 0)])
+def test_the_type_of_a_vehicle_is_told_and_whether_it_flew(make: Any, kind: str, flights: int) -> None:
+    about = logreel.summary(make())
+    facts = {(section.key, fact.key): fact for section in about for fact in section.facts}
+    assert facts["vehicle", "type"].text == kind
+    told = facts.get(("flight", "takeoffs"))
+    assert (0 if told is None else told.value) == flights
+    assert "Mission 45.0 s" in facts["flight", "modes"].text
+    # Both drive circles around the place where they began.
+    length = facts["track", "vehicle_global_position"].value["distance"]
+    assert math.isclose(length, 1138 if flights else 167, rel_tol=0.01)

@@ -88,7 +88,9 @@ def _facts(log: Log) -> dict[str, Any]:
     shift = utc_shift(log)
     problems = log.problems
     known = recorded_by(log)
-    facts = [["Format", f"{log.format} {log.version}".strip()], *map(list, known)]
+    # The head has no labels, and so no room for counts.
+    facts = [["Format", f"{log.format} {log.version}".strip()]]
+    facts += [[label, text] for label, text in known if label != "Parameters"]
     return {
         "title": log.name,
         "format": log.format,
