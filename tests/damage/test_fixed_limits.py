@@ -66,6 +66,15 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
     "tests/formats/test_koblenz_reading.py": {
         "test_sensors_after_limit_share_a_channel": ("formats.koblenz.scan_builder:MAX_SENSORS",),
     },
+    "tests/formats/test_rosbag2.py": {
+        "test_rows_and_problems_are_bounded": (
+            "formats.rosbag2.reader:MAX_ROWS",
+            "formats.rosbag2.reader:MAX_ROW",
+            "formats.rosbag2.reader:MAX_UNKNOWN",
+            "formats.rosbag2.pages:MAX_PROBLEMS",
+        ),
+        "test_a_text_of_yaml_is_bounded": ("formats.rosbag2.yaml:MAX_TEXT", "formats.rosbag2.yaml:MAX_DEPTH"),
+    },
     "tests/formats/test_rosbag_empty_types.py": {
         "test_too_large_count_of_empty_items_is_a_problem": ("kernels.layout:SPARE",),
     },
@@ -135,6 +144,9 @@ NO_LIMITS = {
     "formats/koblenz/records.py:MAX_MS",
     "formats/koblenz/framing.py:MAX_ENTRIES",
     "formats/mcap/writer.py:_MAX_THREADS",
+    "formats/rosbag2/pages.py:MAX_PAGE",
+    "formats/rosbag2/reader.py:HEAD_BYTES",
+    "formats/rosbag2/reader.py:MAX_SIZE",
     # How far readers look for evidence, how the index is divided, and how much is kept to be faster.
     "formats/rosbag/records.py:LONGEST_FOUND",
     "formats/rosbag/records.py:MAX_LINE",
@@ -158,6 +170,7 @@ NO_LIMITS = {
     # What is kept for later; what is not is made again.
     "layout/layout.py:MAX_PARTS",
     # Files of the user, or what is shown of a log.
+    "schemas/ros2msg.py:_MAX_FILES",
     "schemas/catalogue.py:MAX_BYTES",
     "schemas/catalogue.py:MAX_FILES",
     "formats/koblenz/catalogue.py:MAX_TEXT",

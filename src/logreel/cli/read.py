@@ -64,7 +64,9 @@ def info(logs: inputs.Logs, selection: Selection, long: bool, follow: bool, as_j
             raise UsageError("-f takes no -S, -E and --where")
         _refuse_brief()
         return _follow_info(logs, selection, as_json)
-    brief = not (long or logs.as_one) and (logs.several or any(os.path.isdir(name) for name in logs.names))
+    brief = not (long or logs.as_one) and (
+        logs.several or any(os.path.isdir(name) for name in {*logs.names} - {*logs.files})
+    )
 
     def answer(names: inputs.Names) -> Info:
         with logs.open(names) as log:

@@ -25,6 +25,7 @@ BEGINS = {
     "koblenz": (0, b"\xa4VEL"),
     "mcap": (0, b"\x89MCAP0\r\n"),
     "rosbag": (0, b"#ROS"),
+    "rosbag2": (0, b"SQLite format 3\0"),
     "ulog": (0, b"ULog"),
 }
 

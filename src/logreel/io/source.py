@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.dataclass import lazy_pattern
-from logreel.errors import FileChangedError, LogError
+from logreel.errors import FileChangedError, LogError, Problem
 from logreel.kernels import block_table, mapguard
 from logreel.limits import Limits, default_limits
 
@@ -183,6 +183,8 @@ Definitions = Definition | Iterable[Definition]
 #: Bytes of a stream kept in memory before it goes to a temporary file.
 SPOOL_BYTES = 16 << 20
 HEAD_BYTES = 4096
+#: Beginning of a file that is packed as a whole.
+ZSTD = b"\x28\xb5\x2f\xfd"
 #: Smaller files are not mapped ahead.
 AHEAD_BYTES = 32 << 20
 
@@ -199,6 +201,7 @@ class Source:
     types        types by topic from the user, for channels without a type in the log
     guard        False: the signal SIGBUS is left alone
     is_restored  whether a sidecar, or the summary of a remote log, was read instead of the log
+    damage       Problems of a packed file that the content does not show
     digests      digests of the bytes for which an index was made, if one was read instead of the log; else None
     limits       bounds of what the log may use; those of the environment unless they are replaced
     in_ranges    whether bytes are still to be fetched from a server: ``span`` and ``read`` fetch only what they return
@@ -229,6 +232,7 @@ class Source:
         self.data: NDArray[np.uint8] = data
         self.guard, self.is_restored = guard, False
         self.digests: PieceDigests | None = None
+        self.damage: Sequence[Problem] = ()
         self.limits = default_limits()
         self._side: MapGuard | None = None
         owner = mapping_of(buffer) if data.size else None

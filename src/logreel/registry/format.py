@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from typing import TYPE_CHECKING, Any
 
 from logreel.dataclass import NamedTuple, dataclass, default_values, field
-from logreel.errors import UsageError
+from logreel.errors import Problem, UsageError
 from logreel.io.arrays import I64
 from logreel.io.source import Buffer, Source
 from logreel.log.scan import Saved, Scan, channel_key, free_name
@@ -23,6 +23,20 @@ if TYPE_CHECKING:
     from logreel.schemas.catalogue import Catalogue
 
 
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder that is one log: its files are the parts of one recording.
+
+    parts     paths of the files, which may be of any format
+    metadata  what the folder says of the log besides
+    problems  what is wrong with the folder itself, such as files that are missing
+    """
+
+    parts: Sequence[str]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    problems: Sequence[Problem] = ()
+
+
 @dataclass(frozen=True, repr=False)
 class Format:
     """One log format; each format package offers one as ``FORMAT``.
@@ -31,6 +45,8 @@ class Format:
     title     name for people
     suffixes  usual file name suffixes, used only to name outputs
     sniff     returns whether the content is of this format; looks at ``source.head`` first, never raises
+    folder    returns the Folder that a path is, given that and the names in it; None: it is no log of this format but a
+              folder like others, whose files are logs of their own. None: no folder is a log
     scan      reads the structure; with *saved* it restores an earlier scan of the same bytes, and returns None if
               *saved* does not fit. Raises UnsupportedError for unsupported features
     versions  versions of the format that can be read, for people
@@ -100,6 +116,7 @@ class Format:
     copier: Callable[[Any], Any] | None = None
     like: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda metadata: {}
     layout: Callable[[Schema, str], Layout | None] | None = None
+    folder: Callable[[str, Collection[str]], Folder | None] | None = None
     sample: Callable[[], bytes] | None = None
     exchange: bool = False
     api: Callable[[], ModuleType] | None = None

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from logreel.dataclass import replace
-from logreel.errors import CHANGED, DamagedError, LogError, TopicError, UnknownFormatError, UsageError
+from logreel.errors import (
+    CHANGED,
+    DamagedError,
+    LogError,
+    Problem,
+    TopicError,
+    UnknownFormatError,
+    UsageError,
+)
 from logreel.io.source import Definitions, Readable, Source, is_url
 from logreel.limits import Limits, default_limits
 from logreel.log.log import Log
 from logreel.log.scan import Growing, Scan, Services, TextLine
-from logreel.registry.format import Format
-from logreel.registry.registry import find_format, is_worth_an_index, may_have_index, open_source
+from logreel.registry.format import Folder, Format
+from logreel.registry.registry import find_format, formats, is_worth_an_index, may_have_index, open_source
 
 if TYPE_CHECKING:
     from logreel.log.joined_log import Openable
@@ -42,6 +50,15 @@ def _logs_of(name: str) -> list[str]:
     return list(_logs_below(name)) if os.path.isdir(name) else matches(name)
 
 
+def log_folder(name: str) -> Folder | None:
+    """Return the Folder that a path is if a format takes it for one log, else None."""
+    if is_url(name) or not os.path.isdir(name):
+        return None
+    names = os.listdir(name)
+    folders = (fmt.folder(name, names) for fmt in formats().values() if fmt.folder is not None)
+    return next((folder for folder in folders if folder is not None), None)
+
+
 def matches(name: str) -> list[str]:
     """Return the files that the pattern *name* matches, in natural order; nothing if it is no pattern."""
     if not is_pattern(name):
@@ -50,7 +67,8 @@ def matches(name: str) -> list[str]:
 
     from logreel.log.part_checks import natural_key
 
-    return sorted((path for path in glob.glob(name) if os.path.isfile(path)), key=natural_key)
+    paths = (path for path in glob.glob(name) if os.path.isfile(path) or log_folder(path) is not None)
+    return sorted(paths, key=natural_key)
 
 
 def is_pattern(name: str) -> bool:
@@ -69,6 +87,8 @@ def one_file(name: str) -> str:
     if not is_folder and not is_pattern(name):
         return name
     files = _logs_of(name)
+    if files == [name]:
+        return name
     if not files and is_folder:
         raise UnknownFormatError("a folder with no log of a known format in or below it", path=name)
     if not files:
@@ -123,13 +143,16 @@ def _remote_logs(url: str) -> list[str]:
 
 
 def _logs_below(root: str) -> Iterator[str]:
-    """Yield the paths of the logs in and below a folder, in natural order."""
+    """Yield the paths of the logs in and below a folder, in natural order; of a folder that is one log, its own."""
     from logreel.log.part_checks import natural_key
-    from logreel.registry.registry import formats
 
     counts = Counter(suffix for fmt in formats().values() for suffix in fmt.suffixes)
     own = tuple(suffix for suffix, count in counts.items() if count == 1)
     for folder, folders, files in os.walk(root):
+        if log_folder(folder) is not None:
+            folders.clear()
+            yield folder
+            continue
         folders[:] = sorted((name for name in folders if name[:1] != "."), key=natural_key)
         for name in sorted(files, key=natural_key):
             path = os.path.join(folder, name)
@@ -305,6 +328,17 @@ def _open_file(
     indexed: bool = True,
     limits: Limits | None = None,
 ) -> Log:
+    if isinstance(path, (str, os.PathLike)) and isinstance(name := os.fspath(path), str):
+        folder = log_folder(name)
+        if folder is not None:
+            opening: Opening = {
+                "format": format,
+                "strict": strict,
+                "definitions": definitions,
+                "limits": limits,
+            }
+            opening |= {"ros_axes": ros_axes, "segment": segment, "guard": guard, "indexed": indexed}
+            return _open_folder(name, folder, opening)
     source = open_source(path, guard, limits)
     if limits is not None:
         source.limits = limits
@@ -315,6 +349,46 @@ def _open_file(
         # An index file has what other limits left out.
         indexed = indexed and source.limits == Limits()
         return _open_source(source, format, strict, definitions, ros_axes, segment, indexed)
+
+
+def _open_folder(name: str, folder: Folder, opening: Opening) -> Log:
+    """Return the log that a folder is, of one part or several."""
+    from logreel.registry.open_parts import join
+
+    parts, problems = list[Log](), [*folder.problems]
+    for number, path in enumerate(folder.parts):
+        try:
+            parts.append(_open_file(path, **opening))
+        except LogError as error:
+            # One part that nothing reads must not cost the others.
+            if not parts and number + 1 == len(folder.parts):
+                raise
+            size = os.path.getsize(path) if os.path.exists(path) else 0
+            problems.append(Problem("part", 0, max(1, size), True, f"a part is not read: {error}", file=path))
+    log = parts[0]
+    if len(parts) > 1:
+        log = join(parts, None, formats())
+        log.options = dict(parts[0].options)
+    else:
+        log.source.address = os.path.abspath(name)
+    stated = log.scan.metadata
+    log.scan.metadata = lambda: merged_metadata(stated(), folder.metadata)
+    log.scan.problems[:0] = problems
+    log.name = name
+    if opening.get("strict") and log.problems:
+        raise DamagedError(log.problems[0], path=name)
+    return log
+
+
+def merged_metadata(metadata: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata with *more*; mappings that both have are one."""
+    both = {
+        key: {**metadata[key], **value}
+        if isinstance(metadata.get(key), Mapping) and isinstance(value, Mapping)
+        else value
+        for key, value in more.items()
+    }
+    return {**metadata, **both}
 
 
 def _open_source(
@@ -335,6 +409,7 @@ def _open_source(
         scan = index_cache.load(source, fmt)
     if scan is None:
         scan = _scan_from_start(source, fmt)
+        scan.problems[:0] = source.damage
         # What other limits left out must not be missing for all.
         if is_worth_an_index(source) and source.limits == Limits():
             from logreel.registry import index_cache

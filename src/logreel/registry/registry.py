@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from logreel.dataclass import dataclass
 from logreel.errors import LogError, UnknownFormatError, UnsupportedError, UsageError, listeners, notice
-from logreel.io.source import Readable, Source, is_url
+from logreel.io.source import ZSTD, Readable, Source, is_url
 from logreel.limits import Limits
 from logreel.log.scan import Saved, Scan
 from logreel.registry import entry_points_seen
@@ -361,13 +361,20 @@ def may_have_index(source: Source) -> bool:
 def open_source(what: Readable | Source, guard: bool = True, limits: Limits | None = None) -> Source:
     """Return a Source of *what*: what ``Source.open`` takes, or an address such as ``s3://bucket/key``.
 
+    Of a file that is packed as a whole by zstd, it is that of the content, in a temporary file.
+
     limits  of a remote log; None: those of the environment
 
     Raises LogError for an address that cannot be read, MissingDependencyError without obstore.
     """
     text = os.fspath(what) if isinstance(what, (str, os.PathLike)) else None
     if not is_url(text):
-        return Source.open(what, guard)
+        source = Source.open(what, guard)
+        if not source.head.startswith(ZSTD):
+            return source
+        from logreel.io.packed_file import unpacked
+
+        return unpacked(source, limits or source.limits)
     # Only for addresses, since it loads obstore.
     from logreel.io.remote.remote_source import RemoteSource
 

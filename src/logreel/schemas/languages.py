@@ -213,6 +213,26 @@ class _Ros2(_RosLanguage):
 
         return ros2msg.layout(schema.name, schema.text)
 
+    def given(self, schema: Schema, type_name: str | None, hints: Hints) -> tuple[Schema, str]:
+        if schema.text and type_name is None:
+            return schema, hints.checksum
+        from logreel.schemas import ros2msg
+
+        paths = [path for path in hints.definitions if path.is_dir() or path.suffix == ".msg"]
+        own = hints.kept(self.name, lambda: ros2msg.given(paths))
+        name = type_name or schema.name
+        return Schema(name, self.name, ros2msg.full_text(name, own)), hints.checksum
+
+    def complete(self, schema: Schema, checksum: str = "*") -> Schema:
+        from logreel.schemas import ros2msg
+
+        if schema.text:
+            return schema
+        try:
+            return Schema(schema.name, self.name, ros2msg.full_text(schema.name, {}))
+        except DefinitionError:
+            return schema
+
 
 class _Protobuf(Language):
     """Sets of protobuf descriptors."""

@@ -8,9 +8,13 @@ strings and counted arrays have few parts; other gaps become Align.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 from math import gcd
+from pathlib import Path
 from typing import NamedTuple
 
 from logreel.errors import DefinitionError
@@ -34,7 +38,7 @@ from logreel.layout.nodes import (
     Time,
     measure,
 )
-from logreel.schemas.ros1msg.definition import short_name, split_text
+from logreel.schemas.ros1msg.definition import DefinitionText, join_text, short_name, split_text
 
 #: Most characters of a concatenated definition.
 MAX_TEXT = 1 << 22
@@ -86,10 +90,37 @@ def parse(text: str, name: str) -> Mapping[str, Ros2Definition]:
             f"{name[:80]}: a definition of {len(text)} characters; at most {MAX_TEXT} are read"
         )
     messages: dict[str, Ros2Definition] = {}
-    for section in split_text(text, name):
+    for section in _with_event(split_text(text, name), name):
         if section.name not in messages:
             messages[section.name] = _message(section.text, section.name)
     return messages
+
+
+#: What the events of a service have, in which recorders see its calls (``service_msgs/ServiceEventInfo``).
+_EVENT = """service_msgs/ServiceEventInfo info
+{0}_Request[<=1] request
+{0}_Response[<=1] response"""
+_EVENT_INFO = """uint8 event_type
+builtin_interfaces/Time stamp
+char[16] client_gid
+int64 sequence_number"""
+_DASHES = re.compile(r"^---[ \t\r]*$", re.MULTILINE)
+
+
+def _with_event(sections: Sequence_[DefinitionText], name: str) -> Sequence_[DefinitionText]:
+    """Return *sections*; those of a service, whose first one is a ``.srv``, begin with the message of its events."""
+    first = sections[0]
+    halves = _DASHES.split(first.text)
+    if not name.endswith("_Event") or len(halves) != 2:
+        return sections
+    service = short_name(name).replace("/srv/", "/").removesuffix("_Event")
+    return [
+        DefinitionText(short_name(name), _EVENT.format(service)),
+        DefinitionText(f"{service}_Request", halves[0]),
+        DefinitionText(f"{service}_Response", halves[1]),
+        *sections[1:],
+        DefinitionText("service_msgs/ServiceEventInfo", _EVENT_INFO),
+    ]
 
 
 def _message(text: str, name: str) -> Ros2Definition:
@@ -271,3 +302,53 @@ def _width(type_name: str) -> tuple[int, int] | None:
 
 def _number(type_name: str) -> Node:
     return _TIMES.get(type_name) or Scalar(_SAME.get(type_name, type_name))
+
+
+# ------------------------------------------------------------------------------------------------- known definitions
+
+#: Most files of a folder with definitions that are looked at, and most bytes of one.
+_MAX_FILES, _MAX_BYTES = 100_000, 1 << 20
+
+
+@cache
+def standard() -> Mapping[str, str]:
+    """Return the definitions that logreel ships by ``pkg/Type``, without those that they use."""
+    text = (resources.files(__package__) / "standard" / "ros2.msgs").read_text(encoding="utf-8")
+    sections = re.split(r"^MSG: (\S+)\n", text, flags=re.MULTILINE)
+    return dict(zip(sections[1::2], sections[2::2], strict=True))
+
+
+def is_known(name: str) -> bool:
+    """Return whether logreel ships the definition of a type."""
+    return short_name(name) in standard()
+
+
+def given(paths: Iterable[Path]) -> dict[str, str]:
+    """Return the definitions in files ``pkg/msg/Type.msg`` or ``pkg/Type.msg``, and below folders, by ``pkg/Type``."""
+    texts: dict[str, str] = {}
+    for path in paths:
+        for file in _files(path):
+            package = file.parent.parent if file.parent.name == "msg" else file.parent
+            texts.setdefault(f"{package.name}/{file.stem}", file.read_text("utf-8", "replace"))
+    return texts
+
+
+def _files(path: Path) -> Iterator[Path]:
+    files = sorted(path.rglob("*.msg"))[:_MAX_FILES] if path.is_dir() else [path]
+    yield from (file for file in files if file.suffix == ".msg" and file.stat().st_size <= _MAX_BYTES)
+
+
+def full_text(name: str, own: Mapping[str, str]) -> str:
+    """Return the definition of a type with all that it uses, *own* ones first, then known ones; empty if unknown."""
+    name = short_name(name)
+    sections, waiting = dict[str, str](), [name]
+    while waiting:
+        type_name = waiting.pop(0)
+        text = own.get(type_name, standard().get(type_name))
+        if type_name in sections or text is None:
+            continue
+        sections[type_name] = text.rstrip("\n")
+        waiting += [
+            f.type for f in _message(text, type_name).fields if "/" in f.type and f.type not in sections
+        ]
+    return join_text(DefinitionText(*item) for item in sections.items()) if name in sections else ""

@@ -1,0 +1,74 @@
+"""Bags of ROS 2: SQLite databases (``.db3``), and the folders in which parts of either storage lie with their metadata.
+
+The registry imports this package, and what ``FORMAT`` names when it is used; nobody else imports the modules.
+``pages.py`` reads pages, ``wal.py`` the write-ahead log beside a database; ``reader.py`` finds topics and messages;
+``scan_builder.py`` makes the Scan. ``folder.py`` says what a folder is, by its ``metadata.yaml``, which ``yaml.py``
+reads. Parts in MCAP are logs of the format ``mcap``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from logreel.registry.format import Format
+from logreel.registry.registry import lazy, lazy_scan
+
+if TYPE_CHECKING:
+    from logreel.io.source import Source
+    from logreel.limits import FixedLimit
+
+
+def _sniff(source: Source) -> bool:
+    if not source.head.startswith(b"SQLite format 3\0"):
+        return False
+    from logreel.formats.rosbag2.reader import is_bag
+
+    return is_bag(source)
+
+
+def _limits() -> Iterator[FixedLimit]:
+    from logreel.formats.rosbag2 import pages, reader, yaml
+    from logreel.limits import FixedLimit
+
+    yield FixedLimit(
+        "rows of a table of a .db3 besides messages",
+        reader.MAX_ROWS,
+        "bags have hundreds of topics",
+        "further rows are a problem `rows`",
+    )
+    yield FixedLimit(
+        "bytes of such a row", reader.MAX_ROW, "definitions have kilobytes", "the row is a problem `record`"
+    )
+    yield FixedLimit(
+        "topics of a .db3 that no row names",
+        reader.MAX_UNKNOWN,
+        "damage looks like new topics",
+        "messages of further ones are a problem `topic`",
+    )
+    yield FixedLimit(
+        "problems of a .db3", pages.MAX_PROBLEMS, "each damaged page is one", "further ones are one problem"
+    )
+    yield FixedLimit(
+        "depth of a metadata.yaml", yaml.MAX_DEPTH, "real ones have six levels", "it is a problem `metadata`"
+    )
+    yield FixedLimit(
+        "characters of a metadata.yaml",
+        yaml.MAX_TEXT,
+        "real ones have kilobytes",
+        "it is a problem `metadata`",
+    )
+
+
+FORMAT = Format(
+    name="rosbag2",
+    title="ROS 2 bag",
+    suffixes=(".db3",),
+    versions="1 to 9",
+    sniff=_sniff,
+    scan=lazy_scan("logreel.formats.rosbag2.scan_builder:scan"),
+    folder=lazy("logreel.formats.rosbag2.folder:folder"),
+    file_facts=("rosbag2",),
+    splits=True,
+    limits=_limits,
+)

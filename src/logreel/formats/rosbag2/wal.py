@@ -1,0 +1,178 @@
+"""The write-ahead log of an SQLite database: transactions that were committed, and not yet copied into the database.
+
+It lies beside the database, as ``x.db3-wal``. It is read where it is and never changed; "WAL File Format" of SQLite
+(sqlite.org/walformat.html) describes it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.errors import Problem
+from logreel.io.source import Buffer, Source
+
+#: Bytes of the headers of the file and of each frame.
+_HEAD, _FRAME = 32, 24
+_BIG, _LITTLE = 0x377F0683, 0x377F0682
+SUFFIX, JOURNAL = "-wal", "-journal"
+
+
+def with_wal(source: Source, problems: list[Problem]) -> Buffer:
+    """Return the bytes of a database with the committed pages of the write-ahead log beside it.
+
+    They are put together in a temporary file; without a log, the bytes are those of *source*. What the log has behind
+    the last commit is a Problem ``wal`` with its bytes, and a hot journal, which nothing reads, one ``journal``.
+    """
+    if source.file is None:
+        return source.data
+    journal = source.file + JOURNAL
+    if os.path.exists(journal) and os.path.getsize(journal):
+        text = "a rollback journal lies beside the database: its last transaction may be there in part"
+        problems.append(Problem("journal", 0, 0, False, text))
+    try:
+        with open(source.file + SUFFIX, "rb") as file:
+            if not os.fstat(file.fileno()).st_size:
+                return source.data
+            log = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+    except OSError:
+        return source.data
+    return _merged(source, log, problems)
+
+
+def heads(source: Source, size: int) -> Iterator[bytes]:
+    """Yield the first bytes of a database, and of the write-ahead log beside it."""
+    yield source.read(0, size)
+    if source.file is not None:
+        with suppress(OSError), open(source.file + SUFFIX, "rb") as file:
+            yield file.read(size)
+
+
+def _merged(source: Source, log: Buffer, problems: list[Problem]) -> Buffer:
+    name, end = "the write-ahead log beside the database", source.size
+    frames = _Frames(log)
+    if frames.error:
+        problems.append(Problem("wal", end, len(log), True, f"{name} is not read: {frames.error}"))
+        return source.data
+    if frames.rest:
+        text = f"{name} has {frames.rest} bytes of a transaction that was not finished, or damaged"
+        problems.append(Problem("wal", end, frames.rest, True, text))
+    if not len(frames.page):
+        return source.data
+    text = f"{len(frames.page)} pages are from {name}: the recorder was not closed"
+    problems.append(Problem("wal", end, 0, False, text))
+    size, total = frames.size, frames.count * frames.size
+    with tempfile.TemporaryFile(prefix="logreel-") as spool:
+        spool.write(source.data[:total].data)
+        spool.truncate(total)
+        data = mmap.mmap(spool.fileno(), total)
+    pages = np.frombuffer(data, np.uint8)
+    for page, at in zip(frames.page.tolist(), frames.at.tolist(), strict=True):
+        if page <= frames.count:
+            pages[(page - 1) * size : page * size] = log[at : at + size]
+    pages.flags.writeable = False
+    return pages
+
+
+class _Frames:
+    """The committed frames of a write-ahead log.
+
+    size   bytes of a page
+    page   int64[n], number of the page in each frame, *at* where its bytes are
+    count  pages that the database has after the last commit
+    rest   bytes of valid frames behind the last commit, and of damaged ones
+    error  why nothing is read; empty: something is
+    """
+
+    def __init__(self, log: Buffer) -> None:
+        self.page = self.at = np.zeros(0, np.int64)
+        self.size = self.count = self.rest = 0
+        self.error = ""
+        head = log[:_HEAD].tobytes()
+        magic, version, size = struct.unpack_from(">III", head.ljust(_HEAD, b"\0"))
+        if magic not in (_BIG, _LITTLE) or version != 3007000:
+            self.error = "its header is damaged"
+            return
+        self.size = 1 << 16 if size == 1 else size
+        if self.size < 512 or self.size > 1 << 16 or self.size & (self.size - 1):
+            self.error = f"it states pages of {size} bytes"
+            return
+        word_type = ">u4" if magic == _BIG else "<u4"
+        if _sums(log[None, :24], word_type, (0, 0))[0] != struct.unpack_from(">II", head, 24):
+            self.error = "the checksum of its header is wrong"
+            return
+        self._read(log, head, word_type)
+
+    def _read(self, log: Buffer, head: bytes, word_type: str) -> None:
+        step = _FRAME + self.size
+        n = (len(log) - _HEAD) // step
+        frames = log[_HEAD : _HEAD + n * step].reshape(n, step)
+        numbers = frames[:, :_FRAME].copy().view(">u4").astype(np.int64)
+        # Frames of an earlier time, which the log was not cut behind, have other salts.
+        salts = np.array(struct.unpack_from(">II", head, 16), np.int64)
+        other = np.flatnonzero((numbers[:, 2:4] != salts).any(axis=1))
+        n = int(other[0]) if len(other) else n
+        # All of a frame but its salts and sums is summed.
+        valid, before = 0, struct.unpack_from(">II", head, 24)
+        for lo in range(0, n, 256):
+            part = np.concatenate(
+                [frames[lo : min(lo + 256, n), :8], frames[lo : min(lo + 256, n), _FRAME:]], axis=1
+            )
+            sums = _sums(part, word_type, before)
+            stated = [tuple(row) for row in numbers[lo : lo + len(part), 4:6].tolist()]
+            same = next((i for i, (a, b) in enumerate(zip(sums, stated, strict=True)) if a != b), len(part))
+            valid = lo + same
+            if same < len(part):
+                break
+            before = sums[-1]
+        commits = np.flatnonzero(numbers[:valid, 1])
+        last = int(commits[-1]) + 1 if len(commits) else 0
+        cut = len(log) - _HEAD - n * step if not len(other) else 0
+        self.rest = (n - last) * step + cut
+        self.page, self.count = numbers[:last, 0], int(numbers[last - 1, 1]) if last else 0
+        self.at = _HEAD + _FRAME + step * np.arange(last)
+
+
+def _sums(rows: Buffer, word_type: str, before: tuple[int, int]) -> list[tuple[int, int]]:
+    """Return the checksum after each row of bytes; that of a row goes on from the one before.
+
+    A step is a linear map of the two sums and two words, so that a row is one, too, with constant factors.
+    """
+    words = np.ascontiguousarray(rows).view(word_type).astype(np.uint32)
+    factors, before_factors = _factors(words.shape[1] // 2)
+    own = np.stack([(words * factors[side]).sum(axis=1, dtype=np.uint32) for side in (0, 1)], axis=1)
+    out, (a, b) = list[tuple[int, int]](), before
+    for x, y in own.tolist():
+        a, b = (
+            (before_factors[0][0] * a + before_factors[0][1] * b + x) & 0xFFFFFFFF,
+            (before_factors[1][0] * a + before_factors[1][1] * b + y) & 0xFFFFFFFF,
+        )
+        out.append((a, b))
+    return out
+
+
+@lru_cache(maxsize=8)
+def _factors(steps: int) -> tuple[NDArray[np.uint32], tuple[tuple[int, int], tuple[int, int]]]:
+    """Return uint32[2, 2 * steps]: the factor of each word in both sums; and the factors of the sums before them.
+
+    One step: a += word + b; b += next word + a.
+    """
+    factors = np.zeros((2, 2 * steps), np.uint32)
+    m = ((1, 0), (0, 1))
+    for step in reversed(range(steps)):
+        # The first word adds to both sums, the second one to the latter.
+        for side in (0, 1):
+            factors[side, 2 * step] = (m[side][0] + m[side][1]) & 0xFFFFFFFF
+            factors[side, 2 * step + 1] = m[side][1]
+        m = tuple(  # type: ignore[assignment]
+            ((row[0] + row[1]) & 0xFFFFFFFF, (row[0] + 2 * row[1]) & 0xFFFFFFFF) for row in m
+        )
+    return factors, m

@@ -1,0 +1,1 @@
+"""Generated bags of ROS 2."""
