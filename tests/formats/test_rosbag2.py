@@ -451,6 +451,54 @@ def test_no_mutation_loses_messages_silently() -> None:
             assert any(problem.lost for problem in log.problems), at
 
 
+def test_check_compares_messages_with_the_index_of_times(tmp_path: Path) -> None:
+    """SQLite writes each time twice, so a changed one is noticed although nothing has a checksum."""
+    data = walked()
+    assert tuple(logreel.open(data).verify()) == ()
+    time = (START + 100 * 10**7).to_bytes(8, "big")
+    places = [at for at in range(len(data)) if data.startswith(time, at)]
+    assert len(places) == 2
+    for place in places:
+        mutant = bytearray(data)
+        mutant[place + 6] ^= 0x40
+        log = logreel.open(bytes(mutant))
+        assert log.problems == ()
+        findings = logreel.check(log).findings
+        assert [(f.code, f.severity) for f in findings if f.severity == "error"] == [("index", "error")]
+    database = write(tmp_path / "a.db3", walk(30))
+    database.execute("DROP INDEX timestamp_idx")
+    database.execute("CREATE INDEX timestamp_idx ON messages (timestamp ASC) WHERE id > 5")
+    database.close()
+    (finding,) = logreel.open(tmp_path / "a.db3").verify()
+    assert finding.text == "5 messages are not in the index of times"
+    database = sqlite3.connect(tmp_path / "b.db3")
+    database.deserialize(data)
+    database.execute("DROP INDEX timestamp_idx")
+    (finding,) = logreel.open(database.serialize()).verify()
+    assert finding.severity == "note"
+
+
+def test_a_large_index_of_times_is_read_with_its_inner_pages(tmp_path: Path) -> None:
+    messages = [(1, START + (n * 7919 % 5000), text("a")) for n in range(5000)]
+    write(tmp_path / "a.db3", messages, page=512).close()
+    log = logreel.open(tmp_path / "a.db3")
+    assert rows(log) == named(messages)
+    assert tuple(log.verify()) == ()
+
+
+def test_a_damaged_bag_is_recovered_as_mcap(tmp_path: Path) -> None:
+    data = bytearray(walked())
+    data[40 * 4096 : 42 * 4096] = bytes(2 * 4096)
+    (tmp_path / "a.db3").write_bytes(data)
+    log = logreel.open(tmp_path / "a.db3")
+    kept = rows(log)
+    assert 150 < len(kept) < 200
+    logreel.recover(tmp_path / "a.db3", tmp_path / "a.mcap")
+    again = logreel.open(tmp_path / "a.mcap")
+    assert Counter(rows(again)) >= Counter(kept)
+    assert again["/foot"].metadata["offered_qos_profiles"] == log["/foot"].metadata["offered_qos_profiles"]
+
+
 # --------------------------------------------------------------------------------------------------------------- YAML
 
 

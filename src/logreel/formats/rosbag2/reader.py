@@ -96,7 +96,8 @@ class MessageRows:
 class Database:
     """The content of a database.
 
-    chains  pages of the overflow chains that are not consecutive, by rowid
+    chains      pages of the overflow chains that are not consecutive, by rowid
+    time_index  first page of the index of the times of messages, or None
     """
 
     pages: Pages
@@ -107,6 +108,7 @@ class Database:
     distro: str = ""
     metadata: str = ""
     chains: dict[int, I64] = field(default_factory=dict)
+    time_index: int | None = None
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -145,6 +147,7 @@ class DatabaseReader:
         self.pages = Pages(data, self.problems)
         self._roots: dict[str, tuple[int, str]] = {}
         self._indices, self._others = list[int](), list[int]()
+        self._time_index: int | None = None
 
     def read(self) -> Database:
         """Return everything that was found; damage is recorded as Problems."""
@@ -176,6 +179,7 @@ class DatabaseReader:
             versions[0] if versions else None,
             distros[0] if distros else "",
             texts[-1] if texts else "",
+            time_index=self._time_index,
             problems=problems,
         )
         self._name_unknown(file, known)
@@ -193,6 +197,8 @@ class DatabaseReader:
                 self._roots[name] = root, str(row.get("sql") or "")
             elif entry_type == "index":
                 self._indices.append(root)
+                if name == "timestamp_idx" and row.get("tbl_name") == "messages":
+                    self._time_index = root
             elif entry_type == "table" and name.startswith("sqlite_"):
                 self._others.append(root)
             else:

@@ -6,7 +6,7 @@ put together, and unpacked where messages are compressed, when its bytes are nee
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass
-from logreel.errors import DefinitionError, LogError, Problem
+from logreel.errors import DefinitionError, Finding, LogError, Problem
 from logreel.formats.rosbag2 import yaml
 from logreel.formats.rosbag2.reader import Database, DatabaseReader, TopicRow
 from logreel.index.channel_index import ChannelRules, StoredValues
@@ -79,9 +79,46 @@ def scan(source: Source) -> Scan:
         index=index,
         problems=problems,
         metadata=partial(_metadata, bag),
+        verify=partial(_verify, bag),
         utc_offset=lambda: 0 if epoch == "unix" else None,
         format_state=bag,
     )
+
+
+def _verify(bag: Bag) -> Iterator[Finding]:
+    """Yield where the index of times and the messages differ; compressed messages are unpacked.
+
+    SQLite writes each time twice, so a changed one, and a row that is gone without a trace, are noticed here.
+    """
+    file = bag.file
+    if bag.packed.any():
+        noted = Noted()
+        for chunk in range(len(bag.first) - 1):
+            # What is damaged becomes a Problem of the log.
+            unpack(bag, noted, chunk)
+    if file.time_index is None:
+        yield Finding("index", "note", None, 0, "there is no index of times: damaged times are not noticed")
+        return
+    time, rowid, is_sound = file.pages.index_rows(file.time_index)
+    if not is_sound:
+        yield Finding("index", "warn", None, 0, "the index of times is damaged")
+    order = np.argsort(rowid, kind="stable")
+    time, rowid = time[order], rowid[order]
+    missing = ~np.isin(rowid, file.messages.rowid)
+    if missing.any():
+        text = f"{missing.sum()} messages that the index of times lists are not in the table"
+        yield Finding("index", "error", None, 0, text, count=int(missing.sum()))
+    unknown = ~np.isin(file.messages.rowid, rowid)
+    if unknown.any() and is_sound:
+        text = f"{unknown.sum()} messages are not in the index of times"
+        yield Finding("index", "error", None, 0, text, count=int(unknown.sum()))
+    both = np.flatnonzero(~unknown)
+    stated = time[np.searchsorted(rowid, file.messages.rowid[both])] if len(rowid) else time
+    other = both[stated != file.messages.time[both]]
+    if len(other):
+        text = f"{len(other)} messages have other times in the index: some of them are damaged"
+        at = int(file.messages.begin[other[0]])
+        yield Finding("index", "error", at, 0, text, count=len(other))
 
 
 def _bag(source: Source, file: Database) -> Bag:
@@ -137,7 +174,7 @@ def _index(bag: Bag, channel: I64, channels: int) -> MessageIndex:
     sizes = np.add.reduceat(bag.size, first[:-1]).tolist() if len(bag.size) else []
     chunks = Chunks(
         bag.source,
-        ChunkCache(partial(_unpack, bag, Noted()), sizes, False, bag.source.limits),
+        ChunkCache(partial(unpack, bag, Noted()), sizes, False, bag.source.limits),
         sizes.__getitem__,
         lambda n: int(file.messages.begin[first[n]]),
     )
@@ -145,7 +182,7 @@ def _index(bag: Bag, channel: I64, channels: int) -> MessageIndex:
     return MessageIndex(chunks, table.blocks(channels), [rules] * channels, sizes_are_cheap=True)
 
 
-def _unpack(bag: Bag, noted: Noted, chunk: int) -> Buffer:
+def unpack(bag: Bag, noted: Noted, chunk: int) -> Buffer:
     """Return the messages of a chunk, one after another."""
     lo, hi = int(bag.first[chunk]), int(bag.first[chunk + 1])
     start, size = stored_pieces(bag.file, lo, hi)
