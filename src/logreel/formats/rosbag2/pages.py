@@ -283,9 +283,11 @@ class Pages:
         return out.view(np.int64)
 
     def _byte(self, at: I64) -> NDArray[np.uint64]:
-        inside = (at >= 0) & (at < len(self.data))
-        if not len(self.data):
+        if not len(self.data) or not len(at):
             return np.zeros(len(at), np.uint64)
+        if int(at.min()) >= 0 and int(at.max()) < len(self.data):
+            return self.data[at].astype(np.uint64)
+        inside = (at >= 0) & (at < len(self.data))
         return np.where(inside, self.data[np.where(inside, at, 0)], 0).astype(np.uint64)
 
     def varints(self, at: I64) -> tuple[I64, I64]:
