@@ -11,7 +11,7 @@ import pytest
 
 import logreel
 from support.builders.sample_logs import tiny
-from support.formats import builtin_formats, sample_log
+from support.formats import sample_log, written_formats
 from support.harness.cli_runner import Run, Spawn, environment
 from support.harness.forked import forked
 from support.samples.mcap.builder import tiny as mcap
@@ -57,9 +57,9 @@ def test_no_log_is_written_to_a_terminal(field: Path, args: list[str]) -> None:
     assert b"no text for a terminal" in err
 
 
-@pytest.mark.parametrize("name", builtin_formats())
+@pytest.mark.parametrize("name", written_formats())
 def test_a_reader_that_closes_the_pipe_ends_the_verb_quietly(name: str, tmp_path: Path) -> None:
-    path = tmp_path / f"x{builtin_formats()[name].suffixes[0]}"
+    path = tmp_path / f"x{written_formats()[name].suffixes[0]}"
     path.write_bytes(sample_log(name))
     # More than a pipe holds, so that the verb is still writing when the reader ends.
     command = forked("merge", *[str(path)] * 12, "--align", "+1s", "-o", "-")

@@ -15,13 +15,16 @@ from logreel.errors import LIBRARIES, MissingDependencyError, library, missing
 from support.formats import builtin_formats, sample_log
 from support.harness.without import outcomes
 
-SUFFIXES = {"bddf": "bddf", "carla": "log", "koblenz": "log", "mcap": "mcap", "rosbag": "bag", "ulog": "ulg"}
+SUFFIXES = {
+    "bddf": "bddf", "carla": "log", "koblenz": "log", "mcap": "mcap", "rosbag": "bag", "rosbag2": "db3", "ulog": "ulg",
+}  # fmt: skip
 #: Verbs by name with their arguments; LOG is a log, TOPIC a topic of it, SAME a new file of its format.
 COMMANDS = {
     "info": "info LOG", "info --json": "info LOG --json", "summary": "summary LOG",
     "summary --json": "summary LOG --json", "health": "health LOG", "health --json": "health LOG --json",
     "cat": "cat LOG -n 20", "cat ndjson": "cat LOG --format ndjson -n 20", "cat csv": "cat LOG -t TOPIC --format csv",
     "schema": "schema LOG", "schema --json": "schema LOG --json", "params": "params LOG", "text": "text LOG",
+    "notes": "notes LOG",
     "attachments": "attachments LOG", "stats": "stats LOG", "stats --fields": "stats LOG --fields",
     "du": "du LOG", "check": "check LOG", "diff": "diff LOG LOG", "tf": "tf LOG", "tf --json": "tf LOG --json",
     "sql": "sql QUERY LOG", "plot": "plot LOG TOPIC", "plot page": "plot LOG TOPIC -o plot.html",

@@ -21,7 +21,7 @@ from logreel.ops.rewrite.selected_log import in_force, selected_log
 from logreel.ops.selection import Selection
 from logreel.registry.registry import FORMATS
 from support.builders.contents import SAMPLES
-from support.formats import builtin_formats, sample_log
+from support.formats import sample_log, written_formats
 from support.harness.range_server import serving_ranges
 from support.harness.written_files import written_files
 from support.samples.ulog.builder import flight
@@ -109,7 +109,7 @@ def compare(log: Log, selection: Selection) -> None:
             }
 
 
-@pytest.mark.parametrize("name", builtin_formats())
+@pytest.mark.parametrize("name", written_formats())
 @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_view_answers_as_the_slice(name: str, data: st.DataObject) -> None:

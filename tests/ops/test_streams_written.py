@@ -14,9 +14,9 @@ import logreel
 from logreel.errors import UsageError
 from logreel.io import two_pass
 from logreel.ops.rewrite import streams
-from support.formats import builtin_formats, sample_log
+from support.formats import sample_log, written_formats
 
-SAMPLES = {name: sample_log(name) for name in builtin_formats()}
+SAMPLES = {name: sample_log(name) for name in written_formats()}
 #: Writers that never change bytes that they have appended.
 AT_ONCE = {"bddf", "mcap"}
 
@@ -56,7 +56,7 @@ def test_slice_sends_the_bytes_of_the_file(kept: None, name: str, tmp_path: Path
     assert log.end is not None
     third = (log.end - log.start) // 3
     for n, options in enumerate(({}, {"start": log.start + third, "end": log.end - third}, {"count": 7})):
-        path = tmp_path / f"{n}{builtin_formats()[name].suffixes[0]}"
+        path = tmp_path / f"{n}{written_formats()[name].suffixes[0]}"
         made = logreel.slice(log, path, **options)
         out = Once()
         done = logreel.slice(log, out, **options)
@@ -67,7 +67,7 @@ def test_slice_sends_the_bytes_of_the_file(kept: None, name: str, tmp_path: Path
 @pytest.mark.parametrize("name", SAMPLES)
 def test_sort_merge_and_recover_send_the_bytes_of_the_file(kept: None, name: str, tmp_path: Path) -> None:
     log = logreel.open(SAMPLES[name])
-    path = tmp_path / f"x{builtin_formats()[name].suffixes[0]}"
+    path = tmp_path / f"x{written_formats()[name].suffixes[0]}"
     logreel.sort(log, path)
     assert sent(logreel.sort, log) == path.read_bytes()
     logreel.merge([log, log], path, align="+1s", force=True)
@@ -80,7 +80,7 @@ def test_sort_merge_and_recover_send_the_bytes_of_the_file(kept: None, name: str
 def test_convert_sends_the_bytes_of_the_file(kept: None, name: str, tmp_path: Path) -> None:
     log = logreel.open(SAMPLES[name])
     for target in ("mcap", "rosbag", "ulog", "bddf"):
-        path = tmp_path / f"x{builtin_formats()[target].suffixes[0]}"
+        path = tmp_path / f"x{written_formats()[target].suffixes[0]}"
         try:
             logreel.convert(log, path, force=True)
         except logreel.LogError as error:
@@ -215,7 +215,7 @@ def test_create_writes_a_stream_with_the_bytes_of_the_file(name: str, tmp_path: 
                 if n % 300 == 299:
                     w.flush()
 
-    path = tmp_path / f"x{builtin_formats()[name].suffixes[0]}"
+    path = tmp_path / f"x{written_formats()[name].suffixes[0]}"
     write(logreel.create(path, flush_every=None))
     out = Once()
     write(logreel.create(out, format=name, flush_every=None))

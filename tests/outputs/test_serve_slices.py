@@ -18,10 +18,10 @@ from logreel.formats.bddf import writer as index_writer
 from logreel.io import two_pass
 from logreel.outputs.slice_stream import kinds
 from logreel.registry.format import Format
-from support.formats import builtin_formats, sample_log
+from support.formats import sample_log, written_formats
 from support.harness.serving import Client, running
 
-SAMPLES = {name: f"{name}{fmt.suffixes[0]}" for name, fmt in builtin_formats().items()}
+SAMPLES = {name: f"{name}{fmt.suffixes[0]}" for name, fmt in written_formats().items()}
 
 
 @pytest.fixture(scope="module")

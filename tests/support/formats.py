@@ -34,6 +34,11 @@ def builtin_formats() -> dict[str, Format]:
     return FORMATS.own()
 
 
+def written_formats() -> dict[str, Format]:
+    """Return those of the formats of logreel that can be written."""
+    return {name: fmt for name, fmt in builtin_formats().items() if fmt.create is not None}
+
+
 @cache
 def sample_log(name: str) -> bytes:
     """Return a realistic log of a built-in format."""

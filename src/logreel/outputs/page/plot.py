@@ -309,9 +309,9 @@ def _layout_panels(
     """Yield the panels with curves over time of a layout; *left* gets a sentence for all else."""
     units, states = field_units(log), states_of(log)
     start = log.start if start is None else start
-    found, lacking = found_charts(log, layout)
+    plots, lacking = found_charts(log, layout)
     left += lacking
-    for chart in found:
+    for chart in plots:
         drawn: list[tuple[Curve, str]] = []
         for series in chart.series:
             try:

@@ -131,10 +131,22 @@ def metadata_yaml(files: Sequence[str], counts: Sequence[int], version: int = 5,
     )
 
 
+def imu(time: int, rate: float) -> bytes:
+    """Return a sensor_msgs/Imu in CDR."""
+    seconds, ns = divmod(time, 10**9)
+    head = struct.pack("<iII4s", seconds, ns, 4, b"imu\0")
+    none = (0.0,) * 9
+    values = (0.0, 0.0, 0.0, 1.0, *none, 0.0, 0.0, rate, *none, 0.1, 0.0, 9.81, *none)
+    return b"\0\1\0\0" + head + struct.pack(f"<{len(values)}d", *values)
+
+
 @cache
 def walked() -> bytes:
-    """Return the bytes of a database with the messages of ``walk``."""
+    """Return the bytes of a database with the messages of ``walk``, and an inertial unit without a definition."""
+    times = [START + n * 10**7 for n in range(200)]
+    units = [(3, time, imu(time, n / 100)) for n, time in enumerate(times)]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "walk.db3"
-        write(path, walk()).close()
+        messages = sorted([*walk(), *units], key=lambda message: message[1])
+        write(path, messages, (*TOPICS, Topic("/imu", "sensor_msgs/msg/Imu"))).close()
         return path.read_bytes()
