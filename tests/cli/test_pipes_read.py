@@ -291,4 +291,5 @@ def test_a_stream_that_fails_is_reported() -> None:
 
 
 def test_growing_streams_of_every_format_have_a_reader_that_goes_on() -> None:
-    assert [name for name, fmt in builtin_formats().items() if fmt.follow is None] == []
+    # Pages of a database change after they were written: it is read anew when it has grown.
+    assert [name for name, fmt in builtin_formats().items() if fmt.follow is None] == ["rosbag2"]
