@@ -54,6 +54,7 @@ ONLY_NS = {
     "MessageIndex.select",
     "MessageIndex.select_batches",
     "Log.holds_between",
+    "Note.touches",
 }
 
 

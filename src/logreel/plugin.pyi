@@ -86,6 +86,7 @@ from logreel.registry.commands import Content as Content
 from logreel.registry.commands import Example as Example
 from logreel.registry.commands import Option as Option
 from logreel.registry.commands import Playback as Playback
+from logreel.registry.format import Folder as Folder
 from logreel.registry.format import Format as Format
 from logreel.registry.registry import lazy as lazy
 from logreel.registry.registry import lazy_value as lazy_value

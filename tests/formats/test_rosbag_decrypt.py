@@ -110,7 +110,7 @@ def test_functions_write_from_an_encrypted_log_only_if_it_was_opened_for_that(ba
 READING = {
     "pictures", "clouds", "positions",
     "open", "open_growing", "known_formats", "live_source", "sink", "align", "check", "diff", "du", "health", "info",
-    "params", "scan_polars", "sql", "stats", "summary", "transforms",
+    "notes", "params", "scan_polars", "sql", "stats", "summary", "transforms",
 }  # fmt: skip
 #: Public functions that are tested here on their own; *create* and *record* write what is not in a log.
 ALONE = {"play", "view", "dataset", "geotag", "create", "record"}
@@ -377,7 +377,7 @@ WRITING: dict[str, str] = {
 #: Commands that take no log, or only their own files; *serve* and *view* are tested above, *add* and *index* below.
 OTHERS = {
     "record", "formats", "demo", "completion", "fleet query", "fleet status", "fleet report", "fleet verify",
-    "fleet remove", "add", "index", "serve", "view", "play",
+    "fleet remove", "add", "index", "notes", "serve", "view", "play",
 }  # fmt: skip
 #: Commands that find nothing to write in this bag.
 NO_FILE = {"attachments", "migrate to a template", "definitions"}

@@ -148,7 +148,11 @@ def test_every_lens_reads_a_channel_without_messages():
             if isinstance(lens, Markers):
                 assert lens.standing(ch, 0) == ([], 0)
                 continue
-            read = next(getattr(lens, r) for r in readers if hasattr(lens, r))
+            read = next((getattr(lens, r) for r in readers if hasattr(lens, r)), None)
+            if read is None:
+                # What they say of one moment is tested with the scene.
+                assert type(lens).__name__ in ("Camera", "Detections"), lens
+                continue
             got = read(ch)
             if hasattr(got, "__next__") or isinstance(got, list | dict):
                 assert not list(got), name

@@ -15,7 +15,7 @@ from support.samples.carla.drive import drive as carla_drive
 from support.samples.koblenz.drive import drive as koblenz_drive
 from support.samples.mcap.walk import walk as mcap_walk
 from support.samples.rosbag.builder import drive as rosbag_drive
-from support.samples.rosbag2.builder import walked
+from support.samples.rosbag2.builder import robot as rosbag2_robot
 from support.samples.ulog.builder import flight
 
 _SAMPLES = {
@@ -24,7 +24,7 @@ _SAMPLES = {
     "koblenz": koblenz_drive,
     "mcap": mcap_walk,
     "rosbag": rosbag_drive,
-    "rosbag2": walked,
+    "rosbag2": rosbag2_robot,
     "ulog": flight,
 }
 

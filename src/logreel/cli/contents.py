@@ -332,7 +332,7 @@ _changed_notes = options.as_object(
 )
 @_changed_notes
 @options.utc
-@inputs.logs("decrypt", "definitions")
+@inputs.logs("definitions")
 @options.answer
 def notes(logs: inputs.Logs, changes: dict[str, Any], utc: bool, as_json: bool) -> int:
     """Show, add or remove notes on moments and spans of logs.

@@ -142,6 +142,15 @@ def imu(time: int, rate: float) -> bytes:
 
 @cache
 def walked() -> bytes:
+    """Return the bytes of a database with the messages of ``walk``."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "walk.db3"
+        write(path, walk()).close()
+        return path.read_bytes()
+
+
+@cache
+def robot() -> bytes:
     """Return the bytes of a database with the messages of ``walk``, and an inertial unit without a definition."""
     times = [START + n * 10**7 for n in range(200)]
     units = [(3, time, imu(time, n / 100)) for n, time in enumerate(times)]
