@@ -443,6 +443,8 @@ def _seen_chart(
     curves: dict[Series, Curve],
 ) -> Chart | None:
     """Return the chart of a panel; SQL expressions are worked out into *curves*. None for a panel without curves."""
+    from logreel.outputs.page.report import curve_names
+
     if not isinstance(panel, Mapping):
         raise UsageError("a panel is an object")
     shown = str(panel.get("kind"))
@@ -450,21 +452,19 @@ def _seen_chart(
     if not isinstance(wanted, list) or len(wanted) > CURVES:
         raise UsageError(f"a panel has a list of up to {CURVES} curves")
     series = []
-    for curve in wanted:
-        if not isinstance(curve, Mapping) or not curve.get("topic"):
+    for data in wanted:
+        if not isinstance(data, Mapping) or not data.get("topic"):
             raise UsageError("a curve is an object with a topic")
-        if curve.get("hidden") or str(curve.get("log", log.id)) != log.id:
+        if data.get("hidden") or str(data.get("log", log.id)) != log.id:
             continue
-        known = checked_series(curve)
-        label, unit = (str(curve.get(name) or "")[:TEXT_CHARACTERS] for name in ("label", "unit"))
+        known = checked_series(data)
+        label, unit = (str(data.get(name) or "")[:TEXT_CHARACTERS] for name in ("label", "unit"))
         curve = Series(known.topic, known.field or known.sql, known.function, label, unit, known.where)
         if known.sql:
             with suppress(LogError):
                 curves[curve] = _derived(log, known, span, request)
         series.append(curve)
-    title = str(panel.get("title") or ", ".join(f"{curve.topic}.{curve.name}" for curve in series))[
-        :TEXT_CHARACTERS
-    ]
+    title = str(panel.get("title") or curve_names(series))[:TEXT_CHARACTERS]
     if shown == XY:
         return Chart(title or "XY plot", (), XY)
     if not series or shown not in ("plot", SPECTROGRAM_CHART):
