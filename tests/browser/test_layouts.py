@@ -287,6 +287,7 @@ def test_layouts_with_names_are_kept_for_a_kind_of_vehicle(view: Any, tmp_path: 
     found.shot("menu-of-layouts")
     page.keyboard.press("Escape")
     layout_menu(page, "pair")
+    found.settle()
     # Logs of the kind begin with it, without a click.
     layout_menu(page, "Begin with it")
     found.open()
@@ -294,6 +295,7 @@ def test_layouts_with_names_are_kept_for_a_kind_of_vehicle(view: Any, tmp_path: 
     page.wait_for_selector("html[data-ready=yes]")
     assert len(places(page)) == 2
     layout_menu(page, "pair")
+    found.settle()
     layout_menu(page, "Delete")
     stored = json.loads(page.evaluate("localStorage.getItem('logreel.layouts')"))
     assert [*stored["ulog rotary wing"]] == ["three <b>"]
