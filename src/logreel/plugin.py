@@ -13,7 +13,7 @@ from logreel import errors as _errors
 
 #: Public names by module.
 _MODULES = {
-    "logreel.index.block_table": "BlockBuilder Blocks Separate",
+    "logreel.index.block_table": "BlockBuilder Blocks MarkedRecords Separate",
     "logreel.index.channel_index": "ChannelRules ComputedValues FieldAt StoredValues SyntheticMessages",
     "logreel.index.gather": "PayloadRange",
     "logreel.index.message_index": "MessageIndex",

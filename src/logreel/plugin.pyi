@@ -6,6 +6,7 @@ from logreel.errors import UnsupportedError as UnsupportedError
 from logreel.errors import UsageError as UsageError
 from logreel.index.block_table import BlockBuilder as BlockBuilder
 from logreel.index.block_table import Blocks as Blocks
+from logreel.index.block_table import MarkedRecords as MarkedRecords
 from logreel.index.block_table import Separate as Separate
 from logreel.index.channel_index import ChannelRules as ChannelRules
 from logreel.index.channel_index import ComputedValues as ComputedValues

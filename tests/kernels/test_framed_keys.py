@@ -8,7 +8,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from logreel.index.block_table import BAD, CUT, END, BlockBuilder
+from logreel.errors import UsageError
+from logreel.index.block_table import BAD, CUT, END, BlockBuilder, MarkedRecords
 from logreel.kernels import framed
 from support.harness.guard import guarded
 
@@ -103,3 +104,41 @@ def test_blocks_grow_where_records_are_large() -> None:
     steps = np.diff(blocks.base)
     assert (np.diff(steps) > 0).all()
     assert steps[-1] > 4 * steps[0]
+
+
+@pytest.mark.parametrize("mark", [b"\xa3\x95", b"\x49", b"\xfe" * 7])
+def test_records_whose_size_follows_from_their_kind(mark: bytes) -> None:
+    rng = Random(1)
+    sizes = {0: 1, 7: 60, 128: 3, 255: 0}
+    data, starts = b"", dict[int, list[int]]({kind: [] for kind in sizes})
+    for _ in range(400):
+        kind = rng.choice(list(sizes))
+        starts[kind].append(len(data) + len(mark) + 1)
+        data += mark + bytes([kind]) + bytes(sizes[kind])
+    # The walk stops at a kind to read, at one that is unknown, and at another mark.
+    for last in (
+        mark + b"\x09" + bytes(4),
+        mark + b"\x08" + bytes(4),
+        bytes(len(mark)) + b"\x07" + bytes(60),
+    ):
+        records = MarkedRecords(guarded(data + last), mark)
+        for channel, (kind, size) in enumerate(sizes.items()):
+            records.declare(kind, size, channel)
+        records.declare(9, 4, None)
+        assert records.walk(0) == len(data)
+        table, _ = records.blocks.finish(4)
+        assert [table.offsets(channel).tolist() for channel in range(4)] == list(starts.values())
+    # Damage ends where records follow each other again; a kind without its mark is no record.
+    wrong = b"\x05\x06" + bytes(len(mark)) + b"\x09" + bytes(4)
+    records = MarkedRecords(guarded(wrong + data), mark)
+    for channel, (kind, size) in enumerate(sizes.items()):
+        records.declare(kind, size, channel)
+    records.declare(9, 4, None)
+    assert records.find(0) == len(wrong)
+    assert records.find(len(wrong) + len(data)) == -1
+
+
+@pytest.mark.parametrize("mark", [b"", bytes(8)])
+def test_marks_have_up_to_seven_bytes(mark: bytes) -> None:
+    with pytest.raises(UsageError, match="1 to 7"):
+        MarkedRecords(np.zeros(9, np.uint8), mark)

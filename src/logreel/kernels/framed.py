@@ -5,7 +5,7 @@ One loop serves every such format: the offsets and what the numbers mean are tab
 spec  SPEC[1]
       header      bytes of a header
       size_at     offset of the size in it
-      size_mask   bits of the size
+      size_mask   bits of the size; 0: records state no size, it is the *least* of their kind
       size_add    bytes of a record that the size does not count
       kind_at     offset of the kind
       key_at      offset of the key in data records
@@ -129,10 +129,12 @@ def _judge(
     action: cython.longlong
     if left < spec.header:
         return -2
-    size = _u64_at_end(b + pos + spec.size_at, left - spec.size_at) & cython.cast(
-        cython.ulonglong, spec.size_mask
-    )
     t = tags + cython.cast(cython.longlong, b[pos + spec.kind_at])
+    size = t.least
+    if spec.size_mask != 0:
+        size = _u64_at_end(b + pos + spec.size_at, left - spec.size_at) & cython.cast(
+            cython.ulonglong, spec.size_mask
+        )
     action = t.action
     if action == code.REFUSE or size < t.least or size > t.most:
         return -1
@@ -240,6 +242,7 @@ def _walk(
     # Keys too wide for a table and counted payloads are rare: the fast path tests for them only where declared.
     wide: cython.bint = ps.multiplier != 0
     counted: cython.bint = False
+    by_kind: cython.bint = ps.size_mask == 0
     multiplier: cython.ulonglong = cython.cast(cython.ulonglong, ps.multiplier) if wide else 1
     shift: cython.longlong = ps.shift if wide else 0
     size_add: cython.longlong = ps.size_add
@@ -264,6 +267,9 @@ def _walk(
             is_data[i] = pt[i].action == code.DATA
             counted = counted or (is_data[i] and pt[i].first_least != 0)
             ended[i & 63] = end
+        if by_kind and not wide:
+            # Only records with a mark in a wide key are so frequent that they need the fast path.
+            fast = pos
         if fast > stop:
             fast = stop
         while pos < end:
@@ -273,6 +279,8 @@ def _walk(
                 if wide:
                     word = u64(b + pos + to_key) & key_mask
                     row = word * multiplier >> shift
+                    if by_kind:
+                        size = pt[b[pos + to_kind]].least
                 else:
                     row = u32(b + pos + to_key) & key_mask
                 nx = pos + size + size_add
