@@ -1,0 +1,386 @@
+"""Read a DataFlash log: follow its records with compiled code, which stops at definitions and at what is damaged.
+
+A record has neither a size nor a checksum: its size follows from its kind, which an earlier FMT record defines.
+Evidence for a record is its mark and that another one follows.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.plugin import (
+    BlockBuilder,
+    ChannelInfo,
+    ChannelRules,
+    Chunks,
+    FieldAt,
+    Log,
+    MarkedRecords,
+    MessageIndex,
+    Parameter,
+    Problem,
+    Saved,
+    Scan,
+    Source,
+    TextLine,
+)
+from logreel_ardupilot import meaning
+from logreel_ardupilot.definitions import (
+    CLOCK,
+    FMT,
+    FMT_RECORD,
+    FORMAT,
+    HEAD,
+    KINDS,
+    MARK,
+    MULTIPLIER,
+    UNIT,
+    UNITS,
+    Definition,
+    text_of,
+)
+
+I64 = NDArray[np.int64]
+#: Records in a row that are enough evidence to continue reading after damage.
+CHAIN = 3
+#: Times farther than this from the median are those of damaged messages, ns.
+ABSURD = 30 * 86400 * 10**9
+_LAST_TIME = (1 << 63) - 1
+#: UNIT and MULT: the letter, and the number or the text.
+_UNIT, _MULTIPLIER, _UNITS = struct.Struct("<Qb64s"), struct.Struct("<Qbd"), struct.Struct("<QB16s16s")
+_CLOCK = struct.Struct("<Qq")
+
+
+@dataclass(slots=True)
+class Kind:
+    """A kind of message as one FMT record defines it.
+
+    channel  its number; None if it is no channel
+    times    ns of its messages, where these have no time of their own
+    """
+
+    number: int
+    definition: Definition
+    channel: int | None
+    units: tuple[str, str] = ("", "")
+    times: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Found:
+    """The content of a log.
+
+    kinds       all kinds that were defined, in the order of their definitions
+    kind_of     the last one of each number
+    utc_offset  ns, as logreel stored it; None if it did not
+    """
+
+    kinds: list[Kind] = field(default_factory=list)
+    kind_of: dict[int, Kind] = field(default_factory=dict)
+    unit: dict[str, str] = field(default_factory=dict)
+    factor: dict[str, float] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    utc_offset: int | None = None
+
+    @property
+    def channels(self) -> list[Kind]:
+        """The kinds that are channels, by their numbers."""
+        return [kind for kind in self.kinds if kind.channel is not None]
+
+    def schema_of(self, kind: Kind) -> Definition:
+        """Return the definition with units."""
+        return kind.definition.with_units(*kind.units, self.unit, self.factor)
+
+
+class Reader:
+    """Reads one log from the front."""
+
+    def __init__(self, source: Source) -> None:
+        self._source, self._data, self._end = source, source.data, source.size
+        self.found = Found()
+        self._records = MarkedRecords(source.data, MARK)
+        self._records.declare(FMT, FMT_RECORD.size, None)
+        #: Number of channels so far, and the time of the last record that has one, before the record ``_seen``.
+        self._channels, self._time, self._seen = 0, 0, -1
+        #: The last definition of each kind, as it is in the file: some loggers repeat them.
+        self._defined: dict[int, bytes] = {}
+
+    @property
+    def _blocks(self) -> BlockBuilder:
+        return self._records.blocks
+
+    def read(self) -> Found:
+        """Read the file, and return everything that was found; ``blocks`` has the messages."""
+        pos = 0
+        while pos < self._end:
+            pos = self._records.walk(pos)
+            if pos < self._end:
+                pos = self._decide(pos)
+        # Messages before the first time have that one, not 0.
+        first = next((time for kind in self.found.kinds for time in kind.times if time), 0)
+        for kind in self.found.kinds:
+            kind.times = [time or first for time in kind.times]
+        return self.found
+
+    def index(self) -> MessageIndex:
+        """Return where the messages are; kinds without messages are no channels any more."""
+        table, _ = self._blocks.finish(self._channels)
+        kept = np.flatnonzero(table.counts).tolist()
+        table = table.reshaped(kept, 0)
+        for kind in self.found.channels:
+            kind.channel = kept.index(kind.channel) if kind.channel in kept else None
+        rules = []
+        for kind in self.found.channels:
+            time = kind.definition.time
+            if time is None:
+                stored = np.array(kind.times, np.int64)
+                rules.append(ChannelRules(partial(_all, stored), kind.definition.size))
+            else:
+                rules.append(ChannelRules(FieldAt(*time), kind.definition.size))
+        return MessageIndex(Chunks(self._source), table, rules)
+
+    # ----------------------------------------------------------------------------------------------- records
+
+    def _decide(self, pos: int) -> int:
+        """Return where to continue; the walk stopped at *pos*."""
+        head = self._source.read(pos, HEAD)
+        kind = self.found.kind_of.get(head[2]) if len(head) == HEAD else None
+        if head[:2] != MARK or len(head) < HEAD:
+            return self._damaged(pos)
+        if head[2] == FMT:
+            payload = self._source.read(pos + HEAD, FMT_RECORD.size)
+            if len(payload) < FMT_RECORD.size:
+                return self._damaged(pos)
+            self._define(pos, payload)
+            return pos + HEAD + FMT_RECORD.size
+        if kind is None:
+            return self._damaged(pos)
+        payload = self._source.read(pos + HEAD, kind.definition.size)
+        if len(payload) < kind.definition.size:
+            return self._damaged(pos)
+        self._pass_time()
+        if kind.channel is not None:
+            # Its messages have no time: they have that of the last record before them.
+            kind.times.append(self._time)
+            self._blocks.add(pos, kind.channel)
+        else:
+            self._read_defining(pos, kind, payload)
+        self._seen = pos
+        return pos + HEAD + kind.definition.size
+
+    def _pass_time(self) -> None:
+        """Take the time of the last message that the walk collected, if it was after the last one handled here."""
+        last = self._blocks.last
+        if last <= self._seen:
+            return
+        kind = self.found.kind_of.get(int(self._data[last + 2]))
+        if kind is not None and kind.definition.time is not None:
+            at, width, unit = kind.definition.time
+            raw = self._source.read(last + HEAD + at, width)
+            self._time = min(int.from_bytes(raw, "little") * unit, _LAST_TIME)
+
+    def _define(self, pos: int, payload: bytes) -> None:
+        if self._defined.get(payload[0]) == payload:
+            return
+        self._defined[payload[0]] = payload
+        number, definition = Definition.read(payload)
+        known = self.found.kind_of.get(number)
+        if known is not None and known.definition == definition:
+            return
+        if number == FMT:
+            if definition != FORMAT:
+                self._problem(
+                    "definition", pos, HEAD + FMT_RECORD.size, False, "definitions are defined otherwise"
+                )
+            return
+        if definition is None:
+            text = f"a definition of messages of kind {number} without any bytes"
+            self._problem("definition", pos, HEAD + FMT_RECORD.size, True, text)
+            return
+        if definition.columns is None:
+            text = f"the definition of {definition.name!r} is damaged: its messages are shown as bytes"
+            self._problem("definition", pos, HEAD + FMT_RECORD.size, False, text)
+        stops = definition in (UNITS, UNIT, MULTIPLIER, CLOCK)
+        kind = Kind(number, definition, None if stops else self._channels)
+        self.found.kinds.append(kind)
+        self.found.kind_of[number] = kind
+        timed = definition.time is not None
+        if not stops:
+            self._blocks.declare(self._channels + 1)
+            self._channels += 1
+        self._records.declare(number, definition.size, kind.channel if timed else None)
+
+    def _read_defining(self, pos: int, kind: Kind, payload: bytes) -> None:
+        found = self.found
+        if kind.definition == UNITS:
+            _, number, units, multipliers = _UNITS.unpack(payload)
+            of = found.kind_of.get(number)
+            if of is not None:
+                of.units = text_of(units), text_of(multipliers)
+        elif kind.definition == UNIT:
+            _, letter, label = _UNIT.unpack(payload)
+            found.unit[chr(letter & 0xFF)] = text_of(label)
+        elif kind.definition == MULTIPLIER:
+            _, letter, factor = _MULTIPLIER.unpack(payload)
+            found.factor[chr(letter & 0xFF)] = factor if math.isfinite(factor) else 0.0
+        else:
+            time, utc = _CLOCK.unpack(payload)
+            self._time = min(time * 1000, _LAST_TIME)
+            found.utc_offset = utc or found.utc_offset
+
+    # ------------------------------------------------------------------------------------------------ damage
+
+    def _problem(self, code: str, offset: int, size: int, lost: bool, text: str) -> None:
+        self.found.problems.append(Problem(code, offset, size, lost, text))
+
+    def _damaged(self, pos: int) -> int:
+        """Record the bytes from *pos* to the next records as a problem; return where these begin."""
+        head = self._source.read(pos, HEAD)
+        last = self._blocks.last
+        after = self._records.find(pos + 1, CHAIN)
+        if last > self._seen and head[:2] != MARK[: len(head)]:
+            # Bytes may be missing from the record before: then others begin inside of it.
+            inside = self._records.find(last + 1, CHAIN)
+            if 0 <= inside < pos:
+                self._blocks.drop_last()
+                self._blocks.last = self._seen
+                pos, after = last, inside
+        stop = self._end if after < 0 else after
+        size, code = stop - pos, "garbage"
+        if not self._data[pos:stop].any():
+            code, text = "zeros", f"{size} bytes of zeros where records should be"
+        elif after < 0 and (len(head) < HEAD or (head[:2] == MARK and self._is_cut(pos, head[2]))):
+            code, text = "truncated", f"the last {size} bytes are a cut record"
+        elif head[:2] == MARK and head[2] not in self.found.kind_of:
+            text = f"{size} bytes from a record of kind {head[2]} on, which nothing defines"
+        else:
+            text = f"{size} bytes that are no sound record"
+        self._problem(code, pos, size, True, text)
+        return stop
+
+    def _is_cut(self, pos: int, number: int) -> bool:
+        kind = self.found.kind_of.get(number)
+        size = FMT_RECORD.size if kind is None else kind.definition.size
+        return (kind is not None or number == FMT) and pos + HEAD + size > self._end
+
+
+def _all(times: I64, index: Any) -> I64:
+    return times
+
+
+@dataclass(frozen=True)
+class Content:
+    """A log that was read, for what it says besides its messages.
+
+    definitions  by channel
+    """
+
+    source: Source
+    found: Found
+    index: MessageIndex
+    definitions: list[Definition]
+
+    def rows(self, name: str) -> list[NDArray[np.void]]:
+        """Return the messages called *name* as structured arrays, one for each of their definitions."""
+        parts = []
+        for channel, definition in enumerate(self.definitions):
+            if definition.name == name and definition.columns is not None and self.index.count(channel):
+                parts.append(records_of(self.source.data, self.index.offsets(channel), definition))
+        return parts
+
+    def parameters(self) -> list[Parameter]:
+        """Return the parameters, from PARM."""
+        return meaning.parameters(self.rows("PARM"))
+
+    def text(self) -> list[TextLine]:
+        """Return the lines of text: MSG, and the names of events and errors."""
+        return meaning.text(self.rows)
+
+    def utc_offset(self) -> int | None:
+        """Return the ns from the clock of the log to UTC, by GPS or as logreel stored it; None if unknown."""
+        by_gps = meaning.utc_offset([*self.rows("GPS"), *self.rows("GPS2")])
+        return self.found.utc_offset if by_gps is None else by_gps
+
+    def bounds(self) -> tuple[int | None, int | None]:
+        """Return the first and the last time, ns, without those of damaged messages."""
+        live = [self.index.times(n) for n in range(len(self.definitions)) if self.index.count(n)]
+        if not live:
+            return None, None
+        middle = int(np.median(np.concatenate([times[[0, len(times) // 2, -1]] for times in live])))
+        lo, hi = max(middle - ABSURD, -_LAST_TIME), min(middle, _LAST_TIME - ABSURD) + ABSURD
+        kept = [times[(times >= lo) & (times <= hi)] for times in live]
+        kept = [times for times in kept if len(times)]
+        if not kept:
+            kept = live
+        return min(int(times.min()) for times in kept), max(int(times.max()) for times in kept)
+
+    def metadata(self) -> dict[str, Any]:
+        """Return what firmware wrote the log, and how many kinds it defines."""
+        return {**meaning.firmware([line.text for line in self.text()]), "definitions": len(self.found.kinds)}
+
+
+def records_of(data: NDArray[np.uint8], offset: I64, definition: Definition) -> NDArray[np.void]:
+    """Return the messages at *offset* as a structured array."""
+    from logreel_ardupilot.definitions import TYPES
+
+    kinds: list[Any] = []
+    for column in definition.columns or ():
+        width = TYPES[column.letter][1]
+        code = {"n": "S4", "N": "S16", "Z": "S64", "a": ("<i2", 32), "f": "<f4", "d": "<f8"}.get(
+            column.letter
+        )
+        if code is None:
+            signed = column.letter in "bhiceLq"
+            code = f"<{'i' if signed else 'u'}{width}"
+        kinds.append((column.name, *code) if isinstance(code, tuple) else (column.name, code))
+    rows = data[offset[:, None] + np.arange(definition.size)]
+    return np.ascontiguousarray(rows).reshape(-1).view(np.dtype(kinds))
+
+
+def scan(source: Source, saved: Saved | None) -> Scan | None:
+    """Return the Scan of a DataFlash log."""
+    if saved is not None:
+        return None
+    reader = Reader(source)
+    found = reader.read()
+    index = reader.index()
+    definitions = [found.schema_of(kind) for kind in found.channels]
+    content = Content(source, found, index, definitions)
+    names, channels = dict[str, int](), list[ChannelInfo]()
+    for definition in definitions:
+        again = names[definition.name] = names.get(definition.name, 0) + 1
+        topic = definition.name if again == 1 else f"{definition.name}#{again}"
+        channels.append(ChannelInfo(topic, definition.schema, _layout_of(definition)))
+    return Scan(
+        "with units" if found.unit else "without units",
+        "boot",
+        None,
+        None,
+        channels,
+        index,
+        found.problems,
+        metadata=content.metadata,
+        parameters=content.parameters,
+        text=content.text,
+        utc_offset=content.utc_offset,
+        bounds=content.bounds,
+        format_state=content,
+    )
+
+
+def _layout_of(definition: Definition) -> Callable[[], Any]:
+    return lambda: definition.layout
+
+
+def kinds_in(log: Log) -> dict[str, int]:
+    """Return the number of each kind in a log of this format, by name; of several with one name the first."""
+    found: Found = log.format_state.found
+    return {kind.definition.name: kind.number for kind in reversed(found.kinds) if kind.number < KINDS}
