@@ -289,7 +289,8 @@ def test_formats_lists_formats_and_outputs(run: Run) -> None:
     assert "PX4 ULog" in done.out
     assert ".parquet/" in done.out
     found = run("formats", "--json").json
-    assert {one["name"] for one in found["formats"]} == set(builtin_formats())
+    # Packages with further formats may be installed.
+    assert {one["name"] for one in found["formats"]} >= set(builtin_formats())
     assert ".ndjson" in {one["suffix"] for one in found["outputs"]}
 
 

@@ -510,7 +510,7 @@ class MarkedRecords:
         self.blocks = BlockBuilder(data, self._spec, (self.head, self.head))
 
     def declare(self, record_kind: int, size: int, channel: int | None) -> None:
-        """Accept records of *record_kind* with payloads of *size* bytes as messages of *channel*; None: stop at them."""
+        """Accept records of a kind with payloads of *size* bytes as messages of *channel*; None: stop at them."""
         action = framed.STOP if channel is None else framed.DATA
         self._tags[record_kind] = action, size, size, 0, 0 if channel is not None else 255
         if channel is not None:

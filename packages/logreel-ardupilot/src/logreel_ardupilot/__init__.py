@@ -6,10 +6,9 @@ say of their messages, ``reader`` finds the messages, ``writer`` writes them, ``
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from logreel.plugin import FixedLimit, Format, lazy
+from logreel.plugin import Format, lazy
 
 if TYPE_CHECKING:
     from logreel.plugin import Layout, Schema, Source
@@ -30,13 +29,6 @@ def _layout(schema: Schema, topic: str) -> Layout | None:
     return Definition.of_schema(schema).layout if schema.encoding == "dataflash" else None
 
 
-def _limits() -> Iterator[FixedLimit]:
-    from logreel_ardupilot.definitions import KINDS
-
-    beyond = "logs with more cannot be written; read are as many as there are"
-    yield FixedLimit("kinds of messages of a DataFlash log", KINDS, "the kind is one byte", beyond)
-
-
 DATAFLASH = Format(
     name="dataflash",
     title="ArduPilot DataFlash log",
@@ -50,6 +42,5 @@ DATAFLASH = Format(
     layout=_layout,
     states=lazy("logreel_ardupilot.meaning:states"),
     bands=lazy("logreel_ardupilot.meaning:bands"),
-    limits=_limits,
     file_facts=("definitions",),
 )
