@@ -19,7 +19,7 @@ _MODULES = {
     "logreel.index.message_index": "MessageIndex",
     "logreel.io.append_file": "Appender",
     "logreel.io.source": "ChunkCache Chunks FILE Source SYNTHETIC",
-    "logreel.layout.arrow": "Decoded",
+    "logreel.layout.arrow": "Decoded decode_variable",
     "logreel.layout.layout": "Layout",
     "logreel.layout.nodes": "Align Bytes Expect Field FixedArray Grid Padding Rest Scalar Sequence String Struct Time",
     "logreel.lenses.base": "LensFinder members Scaled",

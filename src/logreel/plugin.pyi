@@ -22,6 +22,7 @@ from logreel.io.source import ChunkCache as ChunkCache
 from logreel.io.source import Chunks as Chunks
 from logreel.io.source import Source as Source
 from logreel.layout.arrow import Decoded as Decoded
+from logreel.layout.arrow import decode_variable as decode_variable
 from logreel.layout.layout import Layout as Layout
 from logreel.layout.nodes import Align as Align
 from logreel.layout.nodes import Bytes as Bytes
