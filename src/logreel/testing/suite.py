@@ -260,7 +260,8 @@ class FormatSuite:
                 every = max(1, ((log.end or 0) - (log.start or 0)) // 3)
                 parts = split(log, folder / f"parts{n}", every=every)
                 expect(sum(p.messages for p in parts) == log.message_count, "the parts are not the whole")
-                merge([part.path for part in parts], merged)
+                # A log without messages may have no bytes, and then it is of no format.
+                merge([part.path for part in parts if part.messages], merged)
                 both = rows(self._reopened(merged), "time"), rows(self._reopened(ordered), "time")
                 expect(both[0] == both[1], "the parts merged are not the log in the order of time")
 
