@@ -21,7 +21,7 @@ SECOND = 10**9
 class TestDataFlash(FormatSuite):
     format = DATAFLASH
     samples = (flight, lambda: flight(3, units=False))
-    cuts, mutations, sequences = 150, 60, 4
+    cuts, mutations, sequences = 80, 40, 3
 
 
 def test_values_are_those_of_pymavlink(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Logs of ArduPilot for logreel.
 
-``DATAFLASH`` is the format of DataFlash logs (``.bin``); entry points register it. ``definitions`` has what these logs
-say of their messages, ``reader`` finds the messages, ``writer`` writes them, ``meaning`` knows what they mean.
+``DATAFLASH`` is the format of DataFlash logs (``.bin``), ``TLOG`` that of telemetry logs (``.tlog``); entry points
+register them. ``definitions`` has what DataFlash logs say of their messages, ``reader`` finds the messages, ``writer``
+writes them, ``meaning`` knows what they mean; ``mavlink`` has the messages of MAVLink, ``tlog`` reads and writes them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from logreel.plugin import Format, lazy
 if TYPE_CHECKING:
     from logreel.plugin import Layout, Schema, Source
 
-__all__ = ["DATAFLASH"]
+__all__ = ["DATAFLASH", "TLOG"]
 
 #: The mark of every record, and the kind of a definition: every log begins with one.
 _BEGIN = b"\xa3\x95\x80"
@@ -29,6 +30,26 @@ def _layout(schema: Schema, topic: str) -> Layout | None:
     return Definition.of_schema(schema).layout if schema.encoding == "dataflash" else None
 
 
+def _sniff_tlog(source: Source) -> bool:
+    # Most files are no such logs: their first bytes are no time, or no frame follows it.
+    if source.head[:1] != b"\0" or source.head[8:9] not in (b"\xfe", b"\xfd"):
+        return False
+    from logreel_ardupilot.tlog import sniff
+
+    return sniff(source)
+
+
+TLOG = Format(
+    name="tlog",
+    title="MAVLink telemetry log",
+    suffixes=(".tlog",),
+    versions="1, 2",
+    sniff=_sniff_tlog,
+    scan=lazy("logreel_ardupilot.tlog:scan"),
+    create=lazy("logreel_ardupilot.tlog:TlogWriter"),
+    append=lazy("logreel_ardupilot.tlog:append"),
+    file_facts=("versions",),
+)
 DATAFLASH = Format(
     name="dataflash",
     title="ArduPilot DataFlash log",
