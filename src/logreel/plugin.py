@@ -13,9 +13,10 @@ from logreel import errors as _errors
 
 #: Public names by module.
 _MODULES = {
-    "logreel.index.block_table": "BlockBuilder Blocks MarkedRecords Separate",
+    "logreel.index.block_table": "BlockBuilder Blocks Separate",
     "logreel.index.channel_index": "ChannelRules ComputedValues FieldAt StoredValues SyntheticMessages",
     "logreel.index.gather": "PayloadRange",
+    "logreel.index.marked_records": "MarkedRecords",
     "logreel.index.message_index": "MessageIndex",
     "logreel.io.append_file": "Appender",
     "logreel.io.source": "ChunkCache Chunks FILE Source SYNTHETIC",

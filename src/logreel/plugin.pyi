@@ -6,7 +6,6 @@ from logreel.errors import UnsupportedError as UnsupportedError
 from logreel.errors import UsageError as UsageError
 from logreel.index.block_table import BlockBuilder as BlockBuilder
 from logreel.index.block_table import Blocks as Blocks
-from logreel.index.block_table import MarkedRecords as MarkedRecords
 from logreel.index.block_table import Separate as Separate
 from logreel.index.channel_index import ChannelRules as ChannelRules
 from logreel.index.channel_index import ComputedValues as ComputedValues
@@ -14,6 +13,7 @@ from logreel.index.channel_index import FieldAt as FieldAt
 from logreel.index.channel_index import StoredValues as StoredValues
 from logreel.index.channel_index import SyntheticMessages as SyntheticMessages
 from logreel.index.gather import PayloadRange as PayloadRange
+from logreel.index.marked_records import MarkedRecords as MarkedRecords
 from logreel.index.message_index import MessageIndex as MessageIndex
 from logreel.io.append_file import Appender as Appender
 from logreel.io.source import FILE as FILE

@@ -265,9 +265,14 @@ def test_tables_of_a_small_log_load_no_functions_of_arrow(spawn: Spawn, logs: Pa
 
 
 def cost(spawn: Spawn, *args: str) -> tuple[int, int, int]:
-    """Return what a command loads: modules of logreel, all that NumPy does not load, and kB of source of logreel."""
+    """Return what a command loads: modules of logreel, all that NumPy does not load, and kB of source of logreel.
+
+    Formats of other packages are hidden: the list of all commands loads them to know whether they have any.
+    """
     code = (
-        "import os, sys\nfrom logreel.cli import main\nmain(sys.argv[1:])\n"
+        "import os, sys\nimport logreel.registry as registry\nseen = registry.entry_points_seen() or {}\n"
+        "registry.entry_points_seen = lambda: {g: names for g, names in seen.items() if g != 'logreel.formats'}\n"
+        "from logreel.cli import main\nmain(sys.argv[1:])\n"
         "loaded = {n: getattr(m, '__file__', None) or '' for n, m in [*sys.modules.items()]}\n"
         "own = {n: f for n, f in loaded.items() if n.partition('.')[0] == 'logreel'}\n"
         "size = sum(os.path.getsize(f) for f in own.values() if f.endswith('.py'))\n"

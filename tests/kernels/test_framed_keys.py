@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from logreel.errors import UsageError
-from logreel.index.block_table import BAD, CUT, END, BlockBuilder, MarkedRecords
+from logreel.index.block_table import BAD, CUT, END, BlockBuilder
+from logreel.index.marked_records import MarkedRecords
 from logreel.kernels import framed
 from support.harness.guard import guarded
 

@@ -102,7 +102,7 @@ def run(args: Sequence[str]) -> int:
         code = report(error, args, None if context is None else _innermost(context))
         _discard_output()
     finally:
-        if "logreel.errors" in sys.modules:
+        if "logreel.cli.draw" in sys.modules:
             _stop_listening()
     return code if isinstance(code, int) else 0
 
@@ -153,7 +153,7 @@ def help_page(args: Sequence[str]) -> str | None:
     from logreel.registry import entry_points_seen
 
     added = entry_points_seen()
-    if added is None or "logreel.formats" in added:
+    if added is None or (not path and "logreel.formats" in added and _formats_add_commands()):
         return None
     formats = {name.partition(".")[0] for name in added.get("logreel.commands", ())}
     if len(path) == 1 and path[0] in formats:
@@ -165,6 +165,20 @@ def help_page(args: Sequence[str]) -> str | None:
     import re
 
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def _formats_add_commands() -> bool:
+    """Return whether the list of all commands must be laid out for formats of other packages, or tell a broken one."""
+    import warnings
+
+    from logreel.registry.registry import FORMATS
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        try:
+            return any(fmt.commands is not None for fmt in FORMATS.added().values())
+        except RuntimeWarning:
+            return True
 
 
 def _width(is_terminal: bool) -> int:
