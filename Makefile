@@ -90,8 +90,8 @@ bench-instructions: $(VENV)/.test ## count the instructions of the kernels with 
 oracles: $(VENV)/.test ## every reader and writer beside its peers, over the samples in ../shared
 	$(BIN)/python tests/oracles/run.py $(ORACLES)
 
-fuzz: $(VENV)/.test ## long damage run; LOGREEL_FUZZ=N sets the number of cases
-	LOGREEL_FUZZ=$(LOGREEL_FUZZ) $(BIN)/python -m pytest $(PYTEST_ARGS) tests/damage
+fuzz: $(VENV)/.test ## long run of damage and of kernels beside plain readers; LOGREEL_FUZZ=N sets the number of cases
+	LOGREEL_FUZZ=$(LOGREEL_FUZZ) $(BIN)/python -m pytest $(PYTEST_ARGS) tests/damage tests/kernels
 
 # atheris is not needed by anything else, and wants an environment that it can instrument.
 FUZZ := .venv-fuzz

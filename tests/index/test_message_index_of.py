@@ -13,6 +13,7 @@ from logreel.errors import LogError, UsageError
 from logreel.index.block_table import Blocks
 from logreel.io.source import Chunks, Source
 from logreel.plugin import ChannelRules, MessageIndex, StoredValues
+from support.harness.examples import examples
 
 #: Channel, bytes, time, publish time and sequence of each message.
 MESSAGES = st.lists(
@@ -37,7 +38,7 @@ def columns(messages: list[tuple[int, ...]]) -> tuple[list[int], dict[str, Any],
 
 
 @given(MESSAGES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_each_message_gets_its_own_numbers_in_any_interleaving(messages: list[tuple[int, ...]]) -> None:
     offset, given, data = columns(messages)
     arrays = {name: np.array(values, np.int64) for name, values in given.items()}

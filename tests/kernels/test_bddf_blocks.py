@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from logreel.kernels import bddf
+from support.harness.examples import examples
 from support.harness.guard import guarded
 from support.oracles import bddf as oracle
 from support.samples.bddf.builder import data_block, num, number, raw, stamp
@@ -80,7 +81,7 @@ def test_walk_equals_the_plain_reader(parts: list[bytes], rest: bytes) -> None:
     assert got.why == END or got.pos < len(data)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.lists(blocks, min_size=1, max_size=4), st.data())
 def test_walk_of_damaged_bytes_equals_the_plain_reader(parts: list[bytes], draw: st.DataObject) -> None:
     data = bytearray(b"".join(parts))
@@ -98,7 +99,7 @@ def field_lists() -> st.SearchStrategy[bytes]:
     return st.lists(one | st.binary(max_size=6), max_size=5).map(b"".join)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(field_lists(), st.binary(max_size=3))
 def test_any_descriptor_equals_the_plain_reader(head: bytes, payload: bytes) -> None:
     data = struct.pack("<QI", len(head) + len(payload), len(head)) + head + payload

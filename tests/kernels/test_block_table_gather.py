@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logreel.kernels import block_table
+from support.harness.examples import examples
 from support.harness.guard import guarded
 
 TOP = 2**63 - 1
@@ -67,7 +68,7 @@ def payloads(rng: Random, data: bytes, size: int, n: int) -> list[int]:
     return [*starts[:-1], len(data) - size] if starts else []
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.integers(0, 2**32))
 def test_gather_at_equals_slices(seed: int) -> None:
     rng = Random(seed)
@@ -83,7 +84,7 @@ def test_gather_at_equals_slices(seed: int) -> None:
         np.testing.assert_array_equal(f.out, f.expected(data, starts))
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.integers(0, 2**32))
 def test_gather_blocks_equals_slices(seed: int) -> None:
     """Several blocks and channels, of which some are wanted, in two calls that each take a part of the blocks."""
@@ -199,7 +200,7 @@ def test_is_valid_table_lets_a_sound_table_pass() -> None:
 HOSTILE = (-1, 0, 1, 3, 4, 5, 99, 100, 141, 192, 193, 200, 201, 2**31, 2**32 - 1, 2**32, TOP, -TOP - 1)
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.integers(0, 2**32))
 def test_is_valid_table_judges_as_the_plain_reading(seed: int) -> None:
     rng = Random(seed)

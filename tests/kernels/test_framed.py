@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logreel.kernels import block_table, framed
+from support.harness.examples import examples
 from support.harness.guard import guarded
 
 REFUSE, DATA, NOTE, STOP, TOLERATE = range(5)
@@ -220,7 +221,7 @@ def compiled(f: Framing, data: np.ndarray, pos: int, end: int, block: int, room:
     return run
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.integers(0, 2**32), st.booleans())
 def test_walk_and_group_equal_the_plain_reading(seed: int, hostile: bool) -> None:
     rng = Random(seed)
@@ -239,7 +240,7 @@ def test_walk_and_group_equal_the_plain_reading(seed: int, hostile: bool) -> Non
         pos = got.pos + 1
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.integers(0, 2**32), st.booleans())
 def test_resync_equals_the_plain_reading(seed: int, hostile: bool) -> None:
     rng = Random(seed)

@@ -17,6 +17,7 @@ from logreel.layout import nodes
 from logreel.layout.decode import decoder
 from logreel.layout.nodes import Field, FixedArray, Scalar, Sequence, String, Struct
 from support.builders.strategies import leaves, widths
+from support.harness.examples import examples
 from support.harness.guard import guarded
 from support.oracles.layout_walker import FORMATS
 from support.oracles.plain_decoder import decoder as plain_decoder
@@ -126,7 +127,7 @@ def outcome(decode, data: bytes) -> str:
         return repr((str(error), error.problem))
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.data())
 def test_any_layout_and_any_bytes(data: st.DataObject) -> None:
     root = data.draw(roots())

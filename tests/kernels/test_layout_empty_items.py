@@ -24,6 +24,7 @@ from logreel.layout.layout import Layout
 from logreel.layout.program import compile_layout
 from logreel.layout.projection import Projection
 from support.builders.arrows import rows_of, same
+from support.harness.examples import examples
 from support.oracles.layout_walker import decode_all
 
 EMPTY = nodes.Struct(())
@@ -73,7 +74,7 @@ def table(layout: Layout, messages: list[bytes], fields: list[str] | None = None
     return got.arrays
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.data())
 def test_empty_items_are_decoded_and_encoded(data: st.DataObject) -> None:
     layout = data.draw(layouts)

@@ -18,6 +18,7 @@ from logreel.layout.decode import decoder
 from logreel.layout.encode import encode_message, encode_table
 from logreel.layout.encode_message import encoder
 from support.builders.strategies import layouts, payloads
+from support.harness.examples import examples
 from support.oracles.layout_walker import FORMATS
 
 
@@ -48,7 +49,7 @@ def plain(node: nodes.Node, value: Any) -> bytes:
             return len(raw).to_bytes(node.width, "little") + raw
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.data())
 def test_encoders_equal_the_plain_encoder(data):
     layout = data.draw(layouts())

@@ -21,6 +21,7 @@ from logreel.layout.projection import Projection
 from logreel.layout.walker import extent, measuring
 from support.builders.arrows import plain, rows_of, same
 from support.builders.strategies import layouts, payloads
+from support.harness.examples import examples
 from support.harness.guard import guarded
 from support.oracles.layout_walker import Short, decode_all
 
@@ -70,14 +71,14 @@ def judge(layout: Layout, messages: list[bytes]) -> None:
             assert same(plain(array), [[record[f.name] for record in value] for value in values])
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.data())
 def test_sound_messages(data):
     layout = data.draw(layouts())
     judge(layout, data.draw(st.lists(payloads(layout.root), max_size=5)))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.data())
 def test_shares_of_threads_equal_one_share(data):
     layout = data.draw(layouts())
@@ -90,7 +91,7 @@ def test_shares_of_threads_equal_one_share(data):
         judge(layout, messages)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.data())
 def test_damaged_messages_among_sound_ones(data):
     layout = data.draw(layouts())

@@ -18,6 +18,7 @@ from logreel.layout import walker as walking
 from logreel.layout.layout import Layout
 from logreel.layout.program import Program, compile_layout
 from support.builders.strategies import layouts, payloads
+from support.harness.examples import examples
 from support.harness.guard import guarded
 
 #: Bytes behind each column that no kernel may write.
@@ -69,7 +70,7 @@ def filled(
     return same, columns
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.data())
 def test_other_bytes_than_those_counted_are_never_written_outside_of_a_column(data: st.DataObject) -> None:
     found = data.draw(layouts())

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logreel.kernels import rosbag
+from support.harness.examples import examples
 from support.harness.guard import guarded
 
 U32 = st.integers(0, (1 << 32) - 1)
@@ -37,7 +38,7 @@ def chunks(draw: st.DrawFn) -> tuple[bytes, list[tuple[int, list[tuple[int, int,
     return out, [(conn, rows) for conn, rows in runs if rows]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(chunks(), min_size=1, max_size=3), st.data())
 def test_index_entries_equal_the_written_ones_of_bags(parts: list, draw: st.DataObject) -> None:
     data = b"".join(raw for raw, _ in parts)
@@ -61,7 +62,7 @@ def test_index_entries_equal_the_written_ones_of_bags(parts: list, draw: st.Data
     assert outside == (beyond[0] if beyond else len(flat))
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(chunks(), st.data())
 def test_damaged_chunks_are_refused_without_reading_beyond(part: tuple, draw: st.DataObject) -> None:
     data, runs = bytearray(part[0]), part[1]

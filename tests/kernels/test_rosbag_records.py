@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from logreel.kernels import rosbag
+from support.harness.examples import examples
 from support.harness.guard import guarded
 
 END, CUT, BAD, FOREIGN, FULL = range(5)
@@ -126,7 +127,7 @@ def plain_walk(
     return END, pos, rows, notes
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(files(), st.integers(1, 6), st.sampled_from((0, 1 << 3, 0b11111000)), st.data())
 def test_walk_equals_the_plain_walk_of_bags(data: bytes, cap: int, foreign: int, draw: st.DataObject) -> None:
     end = draw.draw(st.integers(0, len(data))) if draw.draw(st.booleans()) else len(data)
@@ -150,7 +151,7 @@ def test_walk_equals_the_plain_walk_of_bags(data: bytes, cap: int, foreign: int,
     assert len(set(found.values())) == len(found)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(files(), st.sampled_from((16, 64, 1 << 15)), st.data())
 def test_find_record_equals_trying_every_position(data: bytes, longest: int, draw: st.DataObject) -> None:
     pos = draw.draw(st.integers(0, len(data)))
@@ -164,7 +165,7 @@ def test_find_record_equals_trying_every_position(data: bytes, longest: int, dra
     assert rosbag.find_record(guarded(data), pos, len(data), longest) == due
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(files(), st.data())
 def test_located_messages_equal_those_of_the_walk(data: bytes, draw: st.DataObject) -> None:
     places = draw.draw(st.lists(st.integers(0, len(data) + 3), min_size=1, max_size=6).map(sorted))
@@ -197,7 +198,7 @@ def test_located_messages_equal_those_of_the_walk(data: bytes, draw: st.DataObje
     assert entry[due:].tolist() == places[due:]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.lists(
         st.tuples(st.integers(0, 2), st.binary(min_size=8, max_size=8), st.binary(max_size=9)), max_size=9

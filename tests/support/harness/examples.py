@@ -1,0 +1,10 @@
+"""How many examples hypothesis tries: few with ``make test``, all with ``make fuzz``."""
+
+from __future__ import annotations
+
+import os
+
+
+def examples(most: int) -> int:
+    """Return a quarter of *most*, at least 50; all of them where LOGREEL_FUZZ asks for a long run."""
+    return most if "LOGREEL_FUZZ" in os.environ else max(50, most // 4)
