@@ -12,7 +12,7 @@ from logreel.layout import nodes
 from logreel.layout.arrow import assemble_fixed, schema_of
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Leaf
-from logreel.layout.numpy_columns import numpy_column
+from logreel.layout.numpy_columns import numpy_arrays, numpy_column
 from logreel.layout.projection import Projection
 from support.builders.arrows import rows_of, same
 from support.builders.strategies import fixed_layouts, payloads
@@ -49,8 +49,12 @@ def test_columns_equal_the_oracle(data):
 def test_numpy_columns_equal_the_oracle(data):
     layout = data.draw(fixed_layouts)
     messages = data.draw(st.lists(payloads(layout.root), min_size=1, max_size=4))
-    for leaf in layout.leaves:
-        column = numpy_column(leaf, gather(leaf, messages), len(messages))
+    buffers = [gather(leaf, messages) for leaf in layout.leaves]
+    arrays = numpy_arrays(layout.leaves, buffers, len(messages))
+    assert [*layout.leaves.paths] == layout.paths()
+    for leaf, buffer, array in zip(layout.leaves, buffers, arrays, strict=True):
+        column = numpy_column(leaf, buffer, len(messages))
+        assert (array.dtype, array.shape, array.tobytes()) == (column.dtype, column.shape, column.tobytes())
         axes = leaf.shape[:-1] if leaf.type == "char" else leaf.shape
         assert column.shape == (len(messages), *axes)
         for row, message in zip(column, messages, strict=True):

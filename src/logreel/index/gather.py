@@ -22,6 +22,7 @@ from logreel.index.channel_index import ChannelIndex, FieldAt, MemberRows, Pick
 from logreel.io.arrays import I64, aligned, run, shares
 from logreel.io.source import FILE, SYNTHETIC, Buffer
 from logreel.kernels import block_table
+from logreel.layout.layout import Leaves
 from logreel.layout.nodes import Leaf
 
 Rows = slice | I64
@@ -248,8 +249,6 @@ def _rows_in_slice(rows: I64, span: slice) -> I64:
 
 
 Bytes1 = NDArray[np.uint8]
-#: A row of the kernel's table of fields: offset, width, offset in the arena, step, multiplier.
-FieldRow = tuple[int, int, int, int, int]
 
 #: Below so many blocks or messages per thread, a further thread costs more than it saves.
 BLOCKS_PER_THREAD, MESSAGES_PER_THREAD = 16, 4096
@@ -276,33 +275,36 @@ class Gathered:
     columns: list[Bytes1]
 
 
-def _allocate(
-    wants: Sequence[Want], counts: Sequence[int]
-) -> tuple[Bytes1, list[Gathered], list[list[FieldRow]]]:
-    """Return an arena for all wants, 64-byte aligned columns in it, and rows of the kernel's table to fill them."""
-    size = sum(
-        -(-n * w // 64) * 64
-        for want, n in zip(wants, counts, strict=True)
-        for w in ([8] if want.time else []) + [len(leaf.runs) * leaf.width for leaf in want.leaves]
-    )
-    arena = aligned(size)
-    at, out, fields = 0, list[Gathered](), list[list[FieldRow]]()
+def _allocate(wants: Sequence[Want], counts: Sequence[int]) -> tuple[Bytes1, list[Gathered], list[I64]]:
+    """Return an arena for all wants, aligned columns in it, and int64[k, 5]: the kernel's table to fill them."""
+    spans, size = list[tuple[Leaves, list[int]]](), 0
     for want, n in zip(wants, counts, strict=True):
-        rows: list[FieldRow] = []
-        time, columns = None, list[Bytes1]()
+        leaves = Leaves.of(want.leaves)
+        starts = list[int]()
+        for step in (8, *leaves.steps) if want.time else leaves.steps:
+            starts.append(size)
+            size += -(-n * step // 64) * 64
+        spans.append((leaves, starts))
+    arena, out, fields = aligned(size), list[Gathered](), list[I64]()
+    for want, n, (leaves, starts) in zip(wants, counts, spans, strict=True):
+        runs, owner = leaves.runs
+        table, time = runs.copy(), None
         if want.time:
-            rows.append((want.time.offset, want.time.width, at, 8, want.time.mul))
+            at, *starts = starts
             time = arena[at : at + 8 * n].view(np.int64)
-            at += -(-8 * n // 64) * 64
-        for leaf in want.leaves:
-            width = leaf.width
-            step = width * len(leaf.runs)
-            rows += [(run, width, at + i * width, step, 0) for i, run in enumerate(leaf.runs)]
-            columns.append(arena[at : at + step * n])
-            at += -(-step * n // 64) * 64
+        table[:, 2] += np.array(starts, np.int64)[owner]
+        if want.time:
+            first = (want.time.offset, want.time.width, at, 8, want.time.mul)
+            table = np.concatenate([np.array([first], np.int64), table])
+        columns = [arena[at : at + n * step] for at, step in zip(starts, leaves.steps, strict=True)]
         out.append(Gathered(time, columns))
-        fields.append(rows)
+        fields.append(table)
     return arena, out, fields
+
+
+def _table(rows: I64) -> NDArray[Any]:
+    """Return int64[k, 5] as the kernel's table of fields."""
+    return rows.reshape(-1).view(block_table.FIELD)
 
 
 def gather_bytes(data: Bytes1, offset: I64, width: int, at: int = 0) -> Bytes1:
@@ -349,14 +351,14 @@ class _Share:
 
     channels    channel numbers there
     first_rows  row of each column set where those messages begin
-    fields      rows of the kernel's table for each channel
+    fields      int64[k, 5] for each channel: rows of the kernel's table
     wanted      bytes to copy
     """
 
     source: ChannelIndex
     channels: list[int]
     first_rows: list[int]
-    fields: list[list[FieldRow]]
+    fields: list[I64]
     wanted: int
 
 
@@ -380,8 +382,8 @@ def _reordered(got: Gathered, order: I64) -> Gathered:
 def _fill(share: _Share, arena: Bytes1, threads: int | None) -> None:
     """Fill columns from all messages of some channels of one index, in one pass over its blocks."""
     index = share.source
-    table = np.array([row for rows in share.fields for row in rows], block_table.FIELD)
-    split = np.concatenate([[0], np.cumsum([len(rows) for rows in share.fields])]).astype(np.int64)
+    table = _table(np.concatenate(share.fields))
+    split = np.cumsum([0, *map(len, share.fields)])
     channels = np.array(share.channels, np.int64)
 
     blocks = index.blocks
@@ -419,7 +421,7 @@ def _fill(share: _Share, arena: Bytes1, threads: int | None) -> None:
 
 def _row_bytes(want: Want) -> int:
     """Return the bytes of each message that a Want reads."""
-    return sum(len(leaf.runs) * leaf.width for leaf in want.leaves) + (want.time.width if want.time else 0)
+    return Leaves.of(want.leaves).row_bytes + (want.time.width if want.time else 0)
 
 
 def gather_rows(index: ChannelIndex, want: Want, rows: slice | I64) -> Gathered:
@@ -430,7 +432,7 @@ def gather_rows(index: ChannelIndex, want: Want, rows: slice | I64) -> Gathered:
     n = index.count(want.channel)
     n = len(range(*rows.indices(n))) if isinstance(rows, slice) else len(rows)
     arena, (out,), (fields,) = _allocate([want], [n])
-    table = np.array(fields, block_table.FIELD)
+    table = _table(fields)
     done = 0
     for messages in payload_ranges(index, want.channel, rows):
         block_table.gather_at(messages.data, np.ascontiguousarray(messages.offset), table, arena, done)
@@ -441,7 +443,7 @@ def gather_rows(index: ChannelIndex, want: Want, rows: slice | I64) -> Gathered:
 def gather_range(want: Want, messages: PayloadRange) -> Gathered:
     """Gather columns of the messages of one range."""
     arena, (out,), (fields,) = _allocate([want], [len(messages.offset)])
-    table = np.array(fields, block_table.FIELD)
+    table = _table(fields)
     block_table.gather_at(messages.data, np.ascontiguousarray(messages.offset), table, arena)
     return out
 

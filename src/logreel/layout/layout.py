@@ -11,8 +11,11 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from logreel.dataclass import dataclass, field
 from logreel.errors import DefinitionError
+from logreel.io.arrays import I64
 from logreel.layout.nodes import (
     MAX_LEAVES,
     Leaf,
@@ -30,6 +33,40 @@ from logreel.layout.nodes import (
 
 #: Most parts of a Layout that it keeps; most Layouts that logs share, and most nodes of one of these.
 MAX_PARTS, MAX_SHARED, MAX_SHARED_NODES = 64, 1024, 4096
+
+
+class Leaves(tuple[Leaf, ...]):
+    """The columns of a fixed-size Layout, and what filling them needs, which is worked out once for all channels."""
+
+    @classmethod
+    def of(cls, leaves: tuple[Leaf, ...]) -> Leaves:
+        """Return *leaves* themselves if they are some, else as some."""
+        return leaves if isinstance(leaves, Leaves) else cls(leaves)
+
+    @cached_property
+    def paths(self) -> tuple[str, ...]:
+        """Dotted paths."""
+        return tuple([".".join(leaf.path) for leaf in self])
+
+    @cached_property
+    def steps(self) -> tuple[int, ...]:
+        """Bytes of each column for one message."""
+        return tuple([len(leaf.runs) * leaf.width for leaf in self])
+
+    @cached_property
+    def row_bytes(self) -> int:
+        """Bytes of all columns for one message."""
+        return sum(self.steps)
+
+    @cached_property
+    def runs(self) -> tuple[I64, I64]:
+        """int64[k, 5]: rows of the gather kernel's table for columns that begin at 0; int64[k]: the column of each."""
+        rows, owner = list[tuple[int, ...]](), list[int]()
+        for n, (leaf, step) in enumerate(zip(self, self.steps, strict=True)):
+            width = step // max(1, len(leaf.runs))
+            rows += [(run, width, i * width, step, 0) for i, run in enumerate(leaf.runs)]
+            owner += [n] * len(leaf.runs)
+        return np.array(rows, np.int64).reshape(-1, 5), np.array(owner, np.int64)
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,7 +107,7 @@ class Layout:
         return self.measure.size
 
     @cached_property
-    def leaves(self) -> tuple[Leaf, ...]:
+    def leaves(self) -> Leaves:
         """The columns of a fixed-size Layout, in file order.
 
         Raises DefinitionError for a Layout of variable size or of more than MAX_LEAVES runs of bytes.
@@ -79,7 +116,7 @@ class Layout:
             raise DefinitionError(f"{self.name or 'layout'} has more than {MAX_LEAVES} leaves")
         if self.size is None:
             raise DefinitionError(f"{self.name or 'layout'} has no fixed size")
-        return tuple(leaves_of(self.root, Place(), {}))
+        return Leaves(leaves_of(self.root, Place(), {}))
 
     @property
     def record(self) -> Struct:

@@ -40,6 +40,10 @@ Buffer = NDArray[np.uint8]
 Buffers = Iterator[NDArray[Any]]
 
 
+#: Types whose bytes are the values.
+_VIEWS = {name: np.dtype(kind) for name, (kind, *_) in SCALARS.items() if name not in ("bool", "char")}
+
+
 def numpy_column(leaf: Leaf, buffer: Buffer, rows: int) -> NDArray[Any]:
     """Return the values of one leaf with shape ``(rows, *leaf.shape)``.
 
@@ -56,6 +60,18 @@ def numpy_column(leaf: Leaf, buffer: Buffer, rows: int) -> NDArray[Any]:
             (rows, *leaf.shape[:-1])
         )
     return typed(leaf.type, buffer).reshape((rows, *leaf.shape))
+
+
+def numpy_arrays(leaves: Iterable[Leaf], columns: Iterable[Buffer], rows: int) -> list[NDArray[Any]]:
+    """Return the values of leaves as ``numpy_column`` does; each of *columns* has exactly the bytes of *rows* rows."""
+    arrays = list[NDArray[Any]]()
+    for leaf, column in zip(leaves, columns, strict=True):
+        if (kind := _VIEWS.get(leaf.type)) is None:
+            arrays.append(numpy_column(leaf, column, rows))
+        else:
+            values = column.view(kind)
+            arrays.append(values.reshape((rows, *leaf.shape)) if leaf.shape else values)
+    return arrays
 
 
 def typed(kind: str, buffer: Buffer) -> NDArray[Any]:

@@ -16,6 +16,7 @@ from logreel.errors import DefinitionError, NotFoundError, Problem
 from logreel.index.channel_index import FieldAt
 from logreel.index.gather import Gathered, PayloadRange, Want, gather, gather_rows, payload_ranges
 from logreel.io.arrays import I64
+from logreel.layout.nodes import Leaf
 from logreel.layout.nodes import Sequence as Records
 from logreel.log.padding import is_padded, skipping, too_long
 from logreel.log.scan import spread, until_next
@@ -106,13 +107,26 @@ def field_values(ch: TableChannel, path: str, rows: Rows | None = None) -> NDArr
 
 
 def numpy_columns(
-    ch: TableChannel, paths: Iterable[str], rows: Rows | None = None
+    ch: TableChannel, paths: Iterable[str] | None, rows: Rows | None = None
 ) -> dict[str, NDArray[Any]]:
-    """Return fields of all messages of *ch*, or of *rows* of them, by path; all are read in one pass."""
+    """Return fields of all messages of *ch*, or of *rows* of them, by path; all are read in one pass.
+
+    paths  None: the times and all fields
+    """
     rows = slice(0, len(ch)) if rows is None else rows
+    label = ch.time_label
+    if paths is None:
+        if ch.is_uniform and label is None:
+            # Most channels: names and columns are those of the Layout.
+            leaves = ch.layout.leaves
+            arrays, times = _gathered(ch, leaves, rows, True)
+            first = {TIME: _record_times(ch, rows) if times is None else times}
+            return first | dict(zip(leaves.paths, arrays, strict=True))
+        paths = [TIME, *(label if label and path == TIME else path for path in ch.layout.paths())]
     names = list(dict.fromkeys(paths))
     fields = [name for name in names if name != TIME]
-    arrays, times = _arrays(ch, [(own_paths(ch, name) or [name])[0] for name in fields], rows, TIME in names)
+    own = fields if label is None else [(own_paths(ch, name) or [name])[0] for name in fields]
+    arrays, times = _arrays(ch, own, rows, TIME in names)
     columns = dict(zip(fields, arrays, strict=True))
     if TIME in names:
         columns[TIME] = _record_times(ch, rows) if times is None else times
@@ -131,15 +145,23 @@ def _arrays(
     if not ch.is_uniform:
         read = ColumnReader(ch, paths, PLAIN if wants_time or ch.members else UNTIMED).read(rows)
         return [column.numpy() for column in read.columns], read.time if wants_time else None
-    from logreel.layout.numpy_columns import numpy_column
-
+    every = ch.layout.leaves
     # Looking for each path in the tree would take longer than reading them.
-    known = {".".join(leaf.path): leaf for leaf in ch.layout.leaves} if len(paths) > 1 else {}
-    leaves = tuple(known[path] if path in known else ch.layout.find(path) for path in paths)
+    known = dict(zip(every.paths, every, strict=True)) if len(paths) > 1 else {}
+    leaves = tuple([known[path] if path in known else ch.layout.find(path) for path in paths])
+    return _gathered(ch, every if leaves == every else leaves, rows, wants_time)
+
+
+def _gathered(
+    ch: TableChannel, leaves: tuple[Leaf, ...], rows: Rows, wants_time: bool
+) -> tuple[list[NDArray[Any]], I64 | None]:
+    """Return the arrays of *leaves* of a uniform channel, and times as ``_arrays`` does."""
+    from logreel.layout.numpy_columns import numpy_arrays
+
     want, index = Want(ch.number, leaves), ch.log.index
     is_all = isinstance(rows, slice) and rows == slice(0, len(ch))
     if is_all and index.rules[ch.number].synthetic is None:
-        time = stored_time(ch) if wants_time and leaves == ch.layout.leaves and not ch.members else None
+        time = stored_time(ch) if wants_time and leaves is ch.layout.leaves and not ch.members else None
         if time is not None:
             # All fields of channel after channel are gathered together.
             got = ch.log.gather(Want(ch.number, leaves, time))
@@ -147,9 +169,7 @@ def _arrays(
             (got,) = gather(index, [want])
     else:
         got = gather_rows(index, want, rows)
-    n = row_count(rows, len(ch))
-    arrays = [numpy_column(leaf, column, n) for leaf, column in zip(leaves, got.columns, strict=True)]
-    return arrays, got.time if wants_time else None
+    return numpy_arrays(leaves, got.columns, row_count(rows, len(ch))), got.time if wants_time else None
 
 
 def _record_times(ch: TableChannel, rows: Rows) -> I64:

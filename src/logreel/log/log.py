@@ -367,8 +367,7 @@ class Channel:
         from logreel.log.topic_match import listed
 
         rows = self.log.index.rows_between(self.number, *interval(self.log, start, end))
-        names = self.fields if fields is None else listed(fields)
-        return numpy_columns(self, [TIME, *names], rows)
+        return numpy_columns(self, None if fields is None else [TIME, *listed(fields)], rows)
 
     def to_pandas(
         self,
