@@ -144,6 +144,8 @@ NO_LIMITS = {
     "formats/koblenz/records.py:MAX_MS",
     "formats/koblenz/framing.py:MAX_ENTRIES",
     "formats/mcap/writer.py:_MAX_THREADS",
+    "formats/rosbag2/page_writer.py:LARGEST",
+    "formats/rosbag2/page_writer.py:MOST_TOPICS",
     "formats/rosbag2/pages.py:MAX_PAGE",
     "formats/rosbag2/reader.py:HEAD_BYTES",
     "formats/rosbag2/reader.py:MAX_SIZE",

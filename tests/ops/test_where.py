@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import logreel
@@ -67,7 +68,9 @@ def numeric_field(ch: logreel.Channel) -> str | None:
         if column.num_rows != len(ch):
             return None
         values = ch[path]
-        if values.ndim == 1 and values.dtype.kind in "iuf" and len(set(values.tolist())) > 1:
+        # Times are compared with times.
+        is_time = pa.types.is_temporal(column.schema.field(column.num_columns - 1).type)
+        if not is_time and values.ndim == 1 and values.dtype.kind in "iuf" and len(set(values.tolist())) > 1:
             return path
     return None
 

@@ -25,7 +25,8 @@ from support.formats import builtin_formats
 STAMP = 1_700_000_000 * 10**9
 ROS = logreel.Schema("geometry_msgs/Vector3", "ros1msg", "float64 x\nfloat64 y\nfloat64 z\n")
 PX4 = logreel.Schema("vector", "ulog", "vector:uint64_t timestamp;double x;double y;double z;")
-KINDS = {"bag": ("/vector", ROS), "ulg": ("vector", PX4), "mcap": ("/vector", ROS)}
+ROS2 = logreel.Schema("geometry_msgs/msg/Vector3", "ros2msg", "float64 x\nfloat64 y\nfloat64 z\n")
+KINDS = {"bag": ("/vector", ROS), "ulg": ("vector", PX4), "mcap": ("/vector", ROS), "db3": ("/vector", ROS2)}
 #: The same formats with options.
 OPTIONS: dict[str, dict[str, Any]] = {
     "bz2.bag": {"compression": "bz2"},
@@ -169,11 +170,13 @@ def test_exception_keeps_the_active_file_readable(tmp_path: Path, kind: str) -> 
 
 def test_numpy_integers_and_memoryviews_are_accepted(tmp_path: Path, kind: str) -> None:
     path, (topic, schema) = tmp_path / f"a.{kind}", KINDS[kind]
-    payload = (STAMP // 1000).to_bytes(8, "little") * (schema is PX4) + bytes(24)
+    payload = (
+        (STAMP // 1000).to_bytes(8, "little") * (schema is PX4) + b"\0\1\0\0" * (schema is ROS2) + bytes(24)
+    )
     with create(path, kind) as w:
         channel = w.add_channel(topic, schema)
         w.write(channel, STAMP, payload)
-        w.write(np.int64(channel), np.int64(STAMP), memoryview(np.frombuffer(payload, np.float64)))  # type: ignore[arg-type]
+        w.write(np.int64(channel), np.int64(STAMP), memoryview(np.frombuffer(payload, np.float32)))  # type: ignore[arg-type]
         w.write(channel, STAMP, bytearray(payload))
     assert rows(logreel.open(path), topic) == [(STAMP, 0.0, 0.0, 0.0)] * 3
 

@@ -213,6 +213,16 @@ class _Ros2(_RosLanguage):
 
         return ros2msg.layout(schema.name, schema.text)
 
+    def schema_from_layout(self, layout: Layout, name: str) -> Schema:
+        from logreel.schemas import ros2msg
+
+        return Schema(name, self.name, ros2msg.definition_from_layout(layout, name))
+
+    def type_name(self, topic: str) -> str:
+        from logreel.schemas import ros2msg
+
+        return ros2msg.type_name(topic)
+
     def given(self, schema: Schema, type_name: str | None, hints: Hints) -> tuple[Schema, str]:
         if schema.text and type_name is None:
             return schema, hints.checksum

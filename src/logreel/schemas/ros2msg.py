@@ -38,6 +38,7 @@ from logreel.layout.nodes import (
     Time,
     measure,
 )
+from logreel.schemas import ros1msg
 from logreel.schemas.ros1msg.definition import DefinitionText, join_text, short_name, split_text
 
 #: Most characters of a concatenated definition.
@@ -302,6 +303,37 @@ def _width(type_name: str) -> tuple[int, int] | None:
 
 def _number(type_name: str) -> Node:
     return _TIMES.get(type_name) or Scalar(_SAME.get(type_name, type_name))
+
+
+# ------------------------------------------------------------------------------------------------- definitions made
+
+#: Names of fields in definitions that are made: those that the tools of ROS accept.
+FIELD = ros1msg.FIELD
+#: Types of ROS 2 for those that ROS 1 has built in.
+_MOMENTS = {"time": "builtin_interfaces/Time", "duration": "builtin_interfaces/Duration"}
+
+
+def type_name(topic: str) -> str:
+    """Return the name of a generated type for *topic*: ``logreel/msg/ImuData`` for ``/imu/data``."""
+    return ros1msg.type_name(topic).replace("/", "/msg/")
+
+
+def definition_from_layout(layout: Layout, name: str) -> str:
+    """Return the definition of type *name*, ``pkg/msg/Type``, with the visible fields of *layout*.
+
+    It is as ``ros1msg.definition_from_layout`` makes it, and contains the types of times that it uses.
+    """
+    made, used = list[DefinitionText](), dict[str, None]()
+    for section in split_text(ros1msg.definition_from_layout(layout, short_name(name)), name):
+        lines = list[str]()
+        for line in section.text.splitlines(keepends=True):
+            type_name, blank, rest = line.partition(" ")
+            word, bracket, count = type_name.partition("[")
+            if moment := _MOMENTS.get(word):
+                used[moment] = None
+            lines.append(f"{moment or word}{bracket}{count}{blank}{rest}")
+        made.append(DefinitionText(section.name, "".join(lines)))
+    return join_text([*made, *(DefinitionText(moment, standard()[moment]) for moment in used)])
 
 
 # ------------------------------------------------------------------------------------------------- known definitions

@@ -11,6 +11,7 @@ from support.samples.carla import drive as carla
 from support.samples.koblenz import drive as koblenz
 from support.samples.mcap.walk import walk
 from support.samples.rosbag.builder import drive
+from support.samples.rosbag2.builder import robot
 from support.samples.ulog.builder import flight
 
 
@@ -37,13 +38,14 @@ SAMPLES = {
     ".ulg": lambda: flight(3.0),
     ".vel": lambda: koblenz.drive(2.0, packets=2),
     ".rec": lambda: carla.drive(4.0).bytes(),
+    ".db3": lambda: robot(60, 3000),
 }
 #: Suffixes of formats whose topics follow from messages, so that channels cannot be renamed.
 OWN_NAMES = {".vel", ".rec"}
 #: Glob patterns of real logs, for formats whose logs have other suffixes.
 PLACES = {".vel": "koblenz/*.log", ".rec": "carla/**/*.log"}
 #: Metadata that describes only the layout of the file.
-LAYOUT = {"chunks", "compression", "indexed", "mcap", "sha1", "index_entries", "end_mark"}
+LAYOUT = {"chunks", "compression", "indexed", "mcap", "rosbag2", "sha1", "index_entries", "end_mark"}
 
 Content = dict[str, tuple[Any, list[tuple[int, bytes]]]]
 

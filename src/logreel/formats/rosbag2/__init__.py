@@ -3,7 +3,8 @@
 The registry imports this package, and what ``FORMAT`` names when it is used; nobody else imports the modules.
 ``pages.py`` reads pages, ``wal.py`` the write-ahead log beside a database; ``reader.py`` finds topics and messages;
 ``scan_builder.py`` makes the Scan. ``folder.py`` says what a folder is, by its ``metadata.yaml``, which ``yaml.py``
-reads. Parts in MCAP are logs of the format ``mcap``.
+reads. Parts in MCAP are logs of the format ``mcap``. ``writer.py`` writes databases, whose pages ``page_writer.py``
+makes.
 """
 
 from __future__ import annotations
@@ -67,6 +68,8 @@ FORMAT = Format(
     versions="1 to 9",
     sniff=_sniff,
     scan=lazy_scan("logreel.formats.rosbag2.scan_builder:scan"),
+    create=lazy("logreel.formats.rosbag2.writer:Bag2Writer"),
+    copier=lazy("logreel.formats.rosbag2.writer:Bag2Copier"),
     folder=lazy("logreel.formats.rosbag2.folder:folder"),
     file_facts=("rosbag2",),
     splits=True,

@@ -1,20 +1,29 @@
-"""Folders of ROS 2 bags: what ``metadata.yaml`` says, and which files are the parts of the recording."""
+"""Folders of ROS 2 bags: what ``metadata.yaml`` says, and which files are the parts of the recording.
+
+The text of ``metadata.yaml``, which databases hold, too, is read and written here.
+"""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Collection, Iterable
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
+from logreel.dataclass import dataclass
 from logreel.errors import LogError, Problem
 from logreel.formats.rosbag2 import yaml
+from logreel.formats.rosbag2.reader import TopicRow
 from logreel.registry.format import Folder
 
 METADATA = "metadata.yaml"
 #: Key that all of the metadata is below.
 ROOT = "rosbag2_bagfile_information"
 SUFFIXES = (".db3", ".mcap", ".db3.zstd", ".mcap.zstd")
+#: Beginning of the names of custom data that logreel writes: of what a log of another format said of itself.
+OWN = "logreel/"
 #: Versions of the metadata that are known.
 VERSIONS = range(1, 10)
 
@@ -117,9 +126,158 @@ def _metadata(stated: dict[str, Any]) -> dict[str, Any]:
         facts["compression"] = " ".join(filter(None, compression)).lower()
     if isinstance(count := stated.get("message_count"), int):
         facts["message_count"] = count
-    distro, custom = stated.get("ros_distro"), stated.get("custom_data")
+    distro = stated.get("ros_distro")
     if isinstance(distro, str) and distro:
         values["ros_distro"] = distro
-    if isinstance(custom, dict) and custom:
-        values["custom_data"] = custom
-    return {**values, "rosbag2": facts}
+    return {**values, **custom_of(stated), "rosbag2": facts}
+
+
+def custom_of(stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the metadata of a bag hold besides facts: ``custom_data``, and what it was converted from."""
+    custom = stated.get("custom_data")
+    if not isinstance(custom, dict):
+        return {}
+    known = dict(_known(custom))
+    rest = {name: value for name, value in custom.items() if name.removeprefix(OWN) not in known}
+    return {**({"custom_data": rest} if rest else {}), **known}
+
+
+def _known(custom: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, text in custom.items():
+        if name.startswith(OWN):
+            try:
+                yield name.removeprefix(OWN), json.loads(text)
+            except (TypeError, ValueError, RecursionError):
+                continue
+
+
+# ------------------------------------------------------------------------------------------------- the text of metadata
+
+#: Version with QoS as numbers in a text, which all distributions read, and that with QoS as words, from Kilted on.
+NUMBERS, WORDS = 8, 9
+#: Start of a bag without messages.
+NEVER = (1 << 63) - 1
+#: Words for the numbers of QoS, as rmw numbers them.
+_QOS = {
+    "history": ("system_default", "keep_last", "keep_all", "unknown"),
+    "reliability": ("system_default", "reliable", "best_effort", "unknown", "best_available"),
+    "durability": ("system_default", "transient_local", "volatile", "unknown", "best_available"),
+    "liveliness": (
+        "system_default",
+        "automatic",
+        "manual_by_node",
+        "manual_by_topic",
+        "unknown",
+        "best_available",
+    ),
+}
+_POLICY = re.compile(rf"^([ -]*)({'|'.join(_QOS)}):[ ]*(\w+)[ ]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class FileSpan:
+    """A file, or all files: number of messages, earliest and latest time in ns, None if there are none."""
+
+    path: str
+    messages: int
+    start: int | None
+    end: int | None
+
+    @classmethod
+    def of_all(cls, files: Sequence[FileSpan]) -> FileSpan:
+        """Return the FileSpan of several files."""
+        starts = [file.start for file in files if file.start is not None]
+        ends = [file.end for file in files if file.end is not None]
+        count = sum(file.messages for file in files)
+        return cls("", count, min(starts, default=None), max(ends, default=None))
+
+    def lines(self, indent: str) -> list[str]:
+        """Return the lines that say when it begins and how long it is, in the order of files."""
+        start, end = (0, 0) if self.start is None or self.end is None else (self.start, self.end)
+        return [
+            f"{indent}starting_time:",
+            f"{indent}  nanoseconds_since_epoch: {NEVER if self.start is None else start}",
+            f"{indent}duration:",
+            f"{indent}  nanoseconds: {end - start}",
+            f"{indent}message_count: {self.messages}",
+        ]
+
+
+def version_for(topics: Iterable[TopicRow]) -> int:
+    """Return the version of metadata for topics: that with words if any QoS has words."""
+    named = (match[3] for topic in topics for match in _POLICY.finditer(topic.offered_qos_profiles))
+    return WORDS if any(not word.isdecimal() for word in named) else NUMBERS
+
+
+def qos_in(version: int, text: str) -> str:
+    """Return QoS as a version of the metadata has them: numbers, or words."""
+
+    def spelled(match: re.Match[str]) -> str:
+        known, word = _QOS[match[2]], match[3]
+        if word.isdecimal() and version >= WORDS and int(word) < len(known):
+            word = known[int(word)]
+        elif word in known and version < WORDS:
+            word = str(known.index(word))
+        return f"{match[1]}{match[2]}: {word}"
+
+    return _POLICY.sub(spelled, text)
+
+
+def metadata_text(
+    storage: str,
+    files: Sequence[FileSpan],
+    topics: Sequence[tuple[TopicRow, int]],
+    distro: str = "",
+    custom: Mapping[str, str] | None = None,
+    compression: tuple[str, str] = ("", ""),
+) -> str:
+    """Return the metadata of a bag as text, without the key above all of it.
+
+    storage      ``sqlite3`` or ``mcap``
+    topics       topics with the numbers of their messages
+    compression  format and mode
+    """
+    version = version_for(topic for topic, _ in topics)
+    every = FileSpan.of_all(files)
+    lines = [f"version: {version}", f"storage_identifier: {storage}"]
+    start, begin, duration, length, count = every.lines("")
+    lines += [duration, length, start, begin, count, "topics_with_message_count:"]
+    for topic, messages in topics:
+        lines += [
+            "  - topic_metadata:",
+            f"      name: {yaml.quoted(topic.name)}",
+            f"      type: {yaml.quoted(topic.type)}",
+        ]
+        lines.append(f"      serialization_format: {yaml.quoted(topic.serialization_format)}")
+        lines += _qos_lines(version, topic.offered_qos_profiles)
+        lines.append(f"      type_description_hash: {yaml.quoted(topic.type_description_hash)}")
+        lines.append(f"    message_count: {messages}")
+    if not topics:
+        lines.append("  []")
+    lines += [
+        f"compression_format: {yaml.quoted(compression[0])}",
+        f"compression_mode: {yaml.quoted(compression[1])}",
+    ]
+    named = [file for file in files if file.path]
+    lines.append("relative_file_paths:")
+    lines += [f"  - {yaml.quoted(file.path)}" for file in named] or ["  []"]
+    lines.append("files:")
+    for file in named:
+        lines += [f"  - path: {yaml.quoted(file.path)}", *file.lines("    ")]
+    lines += [] if named else ["  []"]
+    lines.append("custom_data:" if custom else "custom_data: ~")
+    lines += [f"  {yaml.quoted(name)}: {yaml.quoted(value)}" for name, value in (custom or {}).items()]
+    return "\n".join([*lines, f"ros_distro: {yaml.quoted(distro)}"])
+
+
+def _qos_lines(version: int, text: str) -> list[str]:
+    text = qos_in(version, text)
+    if version < WORDS:
+        return [f"      offered_qos_profiles: {yaml.quoted(text)}"]
+    lines = [f"        {line}" for line in text.strip("\n").split("\n") if line.strip()]
+    return ["      offered_qos_profiles:", *lines] if lines else ["      offered_qos_profiles: []"]
+
+
+def file_text(text: str) -> str:
+    """Return the content of a ``metadata.yaml`` from the metadata of a bag."""
+    return f"{ROOT}:\n" + "".join(f"  {line}\n" for line in text.split("\n"))

@@ -92,8 +92,8 @@ class Pages:
         rest = len(data) % self.size
         missing = (self.stated_count - self.count) * self.size - rest
         if missing > 0:
-            text = f"the file ends {missing} bytes before the {self.stated_count} pages that it states"
-            self.note("truncated", self.count * self.size, max(rest, 1), True, text)
+            text = f"{missing} bytes are missing: the file ends after {self.count} of the {self.stated_count} pages"
+            self.note("truncated", self.count * self.size, max(rest, 1), True, f"{text} that it states")
         elif rest:
             text = f"the file ends inside of a page: {rest} of {self.size} bytes"
             self.note("truncated", self.count * self.size, rest, True, text)
@@ -125,9 +125,10 @@ class Pages:
     def leaves(self, root: int, what: str) -> list[int]:
         """Return the leaf pages of the table whose b-tree begins at page *root*, in the order of rowids.
 
-        Pages that are none of a table, or were met before, are Problems.
+        Pages that are none of a table, or were met before, are Problems. In a database that logreel has not finished,
+        tables have no first page.
         """
-        leaves, waiting = list[int](), [root]
+        leaves, waiting = list[int](), [root] if root or self.stated_count > 1 else []
         while waiting:
             page = waiting.pop()
             page_type = self.number(self.head(page), 1) if 0 < page <= self.count else 0
@@ -142,6 +143,9 @@ class Pages:
         return leaves
 
     def _note_page(self, page: int, page_type: int, what: str) -> None:
+        if self.count < page <= self.stated_count:
+            # The problem ``truncated`` has counted it.
+            return
         if not 0 < page <= self.count:
             text, size = f"page {page} of {what} is not in the file, with all that is below it", 1
             self.note("page", len(self.data), size, True, text)
@@ -238,7 +242,7 @@ class Pages:
         size, step = self.varints(at)
         rowid, more = self.varints(at + step)
         begin = at + step + more
-        local, end = self._local(size), (start + self.usable)[which]
+        local, end = local_sizes(size, self.usable), (start + self.usable)[which]
         good &= (size >= 0) & (begin + local + np.where(local < size, 4, 0) <= end)
         wrong += np.bincount(which[~good], minlength=len(page))
         sizes = np.maximum(4, begin - at + local + np.where(local < size, 4, 0))
@@ -267,13 +271,6 @@ class Pages:
         while 0 < at <= self.usable - 4 and steps < self.usable // 4:
             free, at, steps = free + self.number(start + at + 2, 2), self.number(start + at, 2), steps + 1
         return free
-
-    def _local(self, size: I64) -> I64:
-        """Return the bytes of payloads of *size* bytes that are in the leaf page itself (1.6)."""
-        most, least = self.usable - 35, (self.usable - 12) * 32 // 255 - 23
-        fit = least + (size - least) % (self.usable - 4)
-        local: I64 = np.where(size <= most, size, np.where(fit <= most, fit, least))
-        return local
 
     def numbers(self, at: I64, size: int) -> I64:
         """Return the unsigned big-endian numbers of *size* bytes at offsets; beyond the end there are zeros."""
@@ -396,6 +393,14 @@ class Pages:
                 self.used[at // self.size + 1] = 1
                 out += self._view[at : at + part_size]
         return bytes(out) if len(out) == size else None
+
+
+def local_sizes(size: I64, usable: int) -> I64:
+    """Return int64[n]: the bytes of payloads of *size* bytes that are in a leaf page of *usable* bytes itself (1.6)."""
+    most, least = usable - 35, (usable - 12) * 32 // 255 - 23
+    fit = least + (size - least) % (usable - 4)
+    local: I64 = np.where(size <= most, size, np.where(fit <= most, fit, least))
+    return local
 
 
 #: Bytes of the integers of each type of a field (2.1).

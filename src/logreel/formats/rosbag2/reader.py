@@ -7,6 +7,7 @@ for in all pages that nothing else uses.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,8 @@ HEAD_BYTES = 1 << 16
 TABLES = ("messages", "topics", "message_definitions", "metadata", "schema")
 #: Columns of the messages in all versions of rosbag2.
 COLUMNS = ("id", "topic_id", "timestamp", "data")
+#: Languages of definitions in bags.
+DEFINITIONS = ("ros2msg", "ros2idl")
 _CONSTRAINTS = ("constraint", "primary", "unique", "check", "foreign")
 _NAME = re.compile(r'\s*(?:"([^"]*)"|`([^`]*)`|\[([^\]]*)\]|\'([^\']*)\'|([^\s,()]+))')
 _TOKEN = re.compile(r'"[^"]*"|`[^`]*`|\[[^\]]*\]|\'[^\']*\'|[(),]|[^"`\[\'(),]+')
@@ -51,6 +54,14 @@ class StoredDefinition(NamedTuple):
 
     encoding: str
     text: str
+
+
+class TypeDefinition(NamedTuple):
+    """A definition with the type that it is of, and the hash of that."""
+
+    type: str
+    digest: str
+    stored: StoredDefinition
 
 
 @dataclass(slots=True)
@@ -96,6 +107,7 @@ class MessageRows:
 class Database:
     """The content of a database.
 
+    definitions  by type and hash, and by type and an empty hash the first one of a type
     chains      pages of the overflow chains that are not consecutive, by rowid
     time_index  first page of the index of the times of messages, or None
     """
@@ -103,8 +115,8 @@ class Database:
     pages: Pages
     messages: MessageRows
     topics: list[TopicRow] = field(default_factory=list)
-    definitions: dict[str, StoredDefinition] = field(default_factory=dict)
-    schema_version: int | None = None
+    definitions: dict[tuple[str, str], StoredDefinition] = field(default_factory=dict)
+    schema_version: int = 1
     distro: str = ""
     metadata: str = ""
     chains: dict[int, I64] = field(default_factory=dict)
@@ -154,29 +166,23 @@ class DatabaseReader:
         pages, problems = self.pages, self.problems
         self._read_master()
         topics = [topic for row in self._rows("topics") if (topic := _topic(row)) is not None]
-        definitions = {
-            str(row["topic_type"]): StoredDefinition(
-                str(row.get("encoding")), str(row["encoded_message_definition"])
-            )
-            for row in self._rows("message_definitions")
-            if isinstance(row.get("topic_type"), str)
-            and isinstance(row.get("encoded_message_definition"), str)
-        }
+        definitions = list(filter(None, map(_definition, self._rows("message_definitions"))))
         stated = list(self._rows("schema"))
         versions = [row["schema_version"] for row in stated if isinstance(row.get("schema_version"), int)]
         distros = [row["ros_distro"] for row in stated if isinstance(row.get("ros_distro"), str)]
         texts = [row["metadata"] for row in self._rows("metadata") if isinstance(row.get("metadata"), str)]
         messages = self._messages()
         known, trees = {topic.id for topic in topics}, pages.used.copy()
-        if any(problem.lost for problem in problems):
-            topics, messages = self._salvaged(topics, messages)
+        # Behind the pages that the header counts are those of a recording that was not finished.
+        if any(problem.lost for problem in problems) or pages.count > pages.stated_count:
+            topics, definitions, messages = self._salvaged(topics, definitions, messages)
             known = {topic.id for topic in topics}
         file = Database(
             pages,
             messages,
             topics,
-            definitions,
-            versions[0] if versions else None,
+            _by_type(definitions),
+            versions[0] if versions else self._version_by_columns(),
             distros[0] if distros else "",
             texts[-1] if texts else "",
             time_index=self._time_index,
@@ -185,6 +191,13 @@ class DatabaseReader:
         self._name_unknown(file, known)
         _check_chains(file, trees)
         return file
+
+    def _version_by_columns(self) -> int:
+        """Return the version of the tables, for those that do not state it."""
+        columns = columns_of(self._roots["topics"][1]) if "topics" in self._roots else []
+        if "type_description_hash" in columns:
+            return 4
+        return 2 if "offered_qos_profiles" in columns else 1
 
     def _read_master(self) -> None:
         if not self.pages.count:
@@ -197,7 +210,7 @@ class DatabaseReader:
                 self._roots[name] = root, str(row.get("sql") or "")
             elif entry_type == "index":
                 self._indices.append(root)
-                if name == "timestamp_idx" and row.get("tbl_name") == "messages":
+                if name == "timestamp_idx" and row.get("tbl_name") == "messages" and root:
                     self._time_index = root
             elif entry_type == "table" and name.startswith("sqlite_"):
                 self._others.append(root)
@@ -289,8 +302,10 @@ class DatabaseReader:
         )
         return messages, good
 
-    def _salvaged(self, topics: list[TopicRow], messages: MessageRows) -> tuple[list[TopicRow], MessageRows]:
-        """Return topics and messages with those in leaf pages that no b-tree leads to any more."""
+    def _salvaged(
+        self, topics: list[TopicRow], definitions: list[TypeDefinition], messages: MessageRows
+    ) -> tuple[list[TopicRow], list[TypeDefinition], MessageRows]:
+        """Return topics, definitions and messages with those in leaf pages that no b-tree leads to any more."""
         pages = self.pages
         # Pages of overflow chains may look like anything.
         for page, count in _straight_chains(pages, messages):
@@ -299,8 +314,10 @@ class DatabaseReader:
         pages.mark_others(self._others, tables=True)
         pages.mark_free()
         leaves = pages.unused_leaves()
-        if not topics:
-            topics = self._salvaged_topics(leaves)
+        if not topics or not definitions:
+            rows = list(self._salvaged_rows(leaves))
+            topics = topics or _unlike(map(_topic_of, rows))
+            definitions = definitions or list(filter(None, map(_definition_of, rows)))
         cells = pages.cells(leaves, "", quiet=True)
         salvaged, _ = self._decoded(cells, list(COLUMNS))
         known = np.array([topic.id for topic in topics], np.int64)
@@ -315,28 +332,25 @@ class DatabaseReader:
         if (more := len(messages) - before) > 0:
             text = f"{more} messages are from pages that no table leads to any more"
             pages.note("salvaged", 0, 0, False, text)
-        return topics, messages
+        return topics, definitions, messages
 
-    def _salvaged_topics(self, leaves: list[int]) -> list[TopicRow]:
-        pages, salvaged = self.pages, dict[int, TopicRow]()
+    def _salvaged_rows(self, leaves: list[int]) -> Iterator[tuple[int, list[str]]]:
+        """Yield number and texts of all rows of four or five texts in *leaves*, which those of small tables have."""
+        pages, count = self.pages, 0
         cells = pages.cells(leaves, "", quiet=True)
         for rowid, begin, size, local in zip(
             cells.rowid.tolist(), cells.begin.tolist(), cells.size.tolist(), cells.local.tolist(), strict=True
         ):
-            if not 0 < size < MAX_SIZE or len(salvaged) >= MAX_ROWS or size > 1 << 16:
+            # A row begins with the size of its header, which is as many bytes as it has fields, or some more.
+            if not 0 < size <= MAX_ROW or count >= MAX_ROWS or not 4 <= pages.number(begin, 1) <= 40:
                 continue
-            values = values_of(pages.payload(begin, size, local, 1 << 16) or b"", pages.encoding)
-            is_topic = values is not None and 4 <= len(values) <= 6 and values[0] is None
-            if is_topic and values is not None and all(isinstance(value, str) for value in values[1:]):
-                topic = TopicRow(rowid, *(str(value) for value in values[1:]))
-                # A definition has as many texts; the type of a topic has a package.
-                if (
-                    topic.serialization_format
-                    and "\n" not in topic.serialization_format
-                    and "/" in topic.type
-                ):
-                    salvaged.setdefault(rowid, topic)
-        return [salvaged[number] for number in sorted(salvaged)]
+            values = values_of(pages.payload(begin, size, local, MAX_ROW) or b"", pages.encoding)
+            if values is None or not 4 <= len(values) <= 6 or values[0] is not None:
+                continue
+            texts = [value for value in values[1:] if isinstance(value, str)]
+            if len(texts) == len(values) - 1:
+                count += 1
+                yield rowid, texts
 
     def _name_unknown(self, file: Database, known: set[int]) -> None:
         """Give messages of topics that no row names channels of their own."""
@@ -356,6 +370,48 @@ class DatabaseReader:
             self.pages.note("topic", 0, lost, True, text)
             kept = np.array([topic.id for topic in file.topics], np.int64)
             file.messages = file.messages.at(np.isin(file.messages.topic, kept))
+
+
+def _topic_of(row: tuple[int, list[str]]) -> TopicRow | None:
+    """Return the topic that a row without a table is; None for one that is something else."""
+    number, texts = row
+    # A definition has as many texts; the type of a topic has a package.
+    is_topic = "/" in texts[1] and texts[2] and "\n" not in texts[2]
+    return TopicRow(number, *texts) if is_topic else None
+
+
+def _definition_of(row: tuple[int, list[str]]) -> TypeDefinition | None:
+    """Return the definition that a row without a table is; None for one that is something else."""
+    _, texts = row
+    is_definition = len(texts) == 4 and "/" in texts[0] and texts[1] in DEFINITIONS
+    return TypeDefinition(texts[0], texts[3], StoredDefinition(texts[1], texts[2])) if is_definition else None
+
+
+def _unlike(topics: Iterable[TopicRow | None]) -> list[TopicRow]:
+    """Return the topics by number; of two with one number the first."""
+    numbered = dict[int, TopicRow]()
+    for topic in topics:
+        if topic is not None:
+            numbered.setdefault(topic.id, topic)
+    return [numbered[number] for number in sorted(numbered)]
+
+
+def _definition(row: dict[str, Any]) -> TypeDefinition | None:
+    name, text, digest = (
+        row.get(name) for name in ("topic_type", "encoded_message_definition", "type_description_hash")
+    )
+    if not isinstance(name, str) or not isinstance(text, str):
+        return None
+    stored = StoredDefinition(str(row.get("encoding")), text)
+    return TypeDefinition(name, digest if isinstance(digest, str) else "", stored)
+
+
+def _by_type(definitions: Iterable[TypeDefinition]) -> dict[tuple[str, str], StoredDefinition]:
+    stored = dict[tuple[str, str], StoredDefinition]()
+    for definition in definitions:
+        for digest in (definition.digest, ""):
+            stored.setdefault((definition.type, digest), definition.stored)
+    return stored
 
 
 def _no_messages() -> MessageRows:

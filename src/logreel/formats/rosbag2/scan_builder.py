@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from logreel.dataclass import dataclass
 from logreel.errors import DefinitionError, Finding, LogError, Problem
 from logreel.formats.rosbag2 import yaml
-from logreel.formats.rosbag2.reader import Database, DatabaseReader, TopicRow
+from logreel.formats.rosbag2.folder import custom_of
+from logreel.formats.rosbag2.reader import Database, DatabaseReader, StoredDefinition, TopicRow
 from logreel.index.channel_index import ChannelRules, StoredValues
 from logreel.index.growing_table import GrowingTable
 from logreel.index.message_index import MessageIndex
@@ -71,7 +72,7 @@ def scan(source: Source) -> Scan:
     start, end = (int(messages.time.min()), int(messages.time.max())) if len(messages) else (None, None)
     epoch = "unix" if end is None or end >= RELATIVE_NS else "start"
     return Scan(
-        version=str(file.schema_version if file.schema_version is not None else 1),
+        version=str(file.schema_version),
         epoch=epoch,
         start=start,
         end=end,
@@ -271,9 +272,7 @@ class _Definitions:
 
     def schema(self, name: str, topic: TopicRow) -> Schema:
         """Return the schema of a topic: of the bag, else a known one, or what the user gave."""
-        stated = self._bag.file.definitions.get(topic.type)
-        if stated is None and topic.type.endswith("_Event"):
-            stated = self._bag.file.definitions.get(topic.type.removesuffix("_Event"))
+        stated = self._stated(topic)
         encoding, text = ("ros2msg", "") if stated is None else (stated.encoding, stated.text)
         schema = Schema(topic.type, encoding if text else "ros2msg", text)
         if not topic.type or topic.serialization_format not in ("", CDR):
@@ -283,6 +282,13 @@ class _Definitions:
         if language is None or (text and type_name is None):
             return schema
         return language.complete(language.given(schema, type_name, self._hints)[0])
+
+    def _stated(self, topic: TopicRow) -> StoredDefinition | None:
+        """Return the definition of the type of a topic, by its hash if it has one; that of events is the service's."""
+        known = self._bag.file.definitions
+        names = [topic.type, topic.type.removesuffix("_Event")]
+        keys = [(name, digest) for name in names for digest in (topic.type_description_hash, "")]
+        return next((known[key] for key in keys if key in known), None)
 
     def find(self, name: str, topic: TopicRow, schema: Schema) -> tuple[Layout, PayloadDecoder | None]:
         """Return Layout and PayloadDecoder of the messages of a topic."""
@@ -304,11 +310,7 @@ class _Definitions:
                 f"nothing reads messages in {encoding!r:.60} with a schema in {schema.encoding!r:.60}"
             )
         # The definition of a type without fields has no text.
-        if (
-            not schema.text
-            and topic.type not in self._bag.file.definitions
-            and not ros2msg.is_known(topic.type)
-        ):
+        if not schema.text and self._stated(topic) is None and not ros2msg.is_known(topic.type):
             raise DefinitionError(f"nothing defines {schema.name[:80] or 'its type'}")
         layout = language.layout(schema, self._hints)
         if layout is not None:
@@ -336,8 +338,7 @@ def _metadata(bag: Bag) -> Mapping[str, Any]:
     if file.metadata:
         stated = metadata_of(file.metadata)
         facts |= {"metadata_version": stated.get("version")}
-        if isinstance(custom := stated.get("custom_data"), dict) and custom:
-            values["custom_data"] = custom
+        values |= custom_of(stated)
     return {**values, "rosbag2": facts}
 
 

@@ -150,12 +150,12 @@ def walked() -> bytes:
 
 
 @cache
-def robot() -> bytes:
+def robot(count: int = 200, largest: int = 20_000) -> bytes:
     """Return the bytes of a database with the messages of ``walk``, and an inertial unit without a definition."""
-    times = [START + n * 10**7 for n in range(200)]
+    times = [START + n * 10**7 for n in range(count)]
     units = [(3, time, imu(time, n / 100)) for n, time in enumerate(times)]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "walk.db3"
-        messages = sorted([*walk(), *units], key=lambda message: message[1])
+        messages = sorted([*walk(count, largest), *units], key=lambda message: message[1])
         write(path, messages, (*TOPICS, Topic("/imu", "sensor_msgs/msg/Imu"))).close()
         return path.read_bytes()

@@ -1,0 +1,314 @@
+"""Write databases of bags of ROS 2 (``.db3``), with definitions and metadata, as ``ros2 bag record`` writes them.
+
+``page_writer.py`` makes the pages, ``folder.py`` the text of the metadata. SQLite is not asked to write: it changes
+pages that it has written, which a stream cannot.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.dataclass import dataclass
+from logreel.errors import DefinitionError, UnsupportedError, UsageError
+from logreel.formats.rosbag2.folder import OWN, FileSpan, metadata_text, version_for
+from logreel.formats.rosbag2.page_writer import LARGEST, MOST_MESSAGES, MOST_TOPICS, DatabasePages, Value
+from logreel.formats.rosbag2.reader import TopicRow
+from logreel.io.append_file import Appender
+from logreel.io.arrays import I64
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import String
+from logreel.layout.numpy_columns import TIME, Column, from_values
+from logreel.log.log import Log
+from logreel.log.scan import Schema
+from logreel.schemas import ros1msg, ros2msg
+from logreel.schemas.languages import complete, language_named
+from logreel.write.format_writer import (
+    Abilities,
+    FormatWriter,
+    Payloads,
+    SchemaMaker,
+    TextChannel,
+    TextColumns,
+)
+from logreel.write.log_copier import LogCopier
+
+CDR = "cdr"
+#: Languages of definitions that bags of ROS 2 have.
+ENCODING, LANGUAGES = "ros2msg", ("ros2msg", "ros2idl")
+TYPE = re.compile(r"[A-Za-z]\w*/(?:msg/|srv/|action/)?[A-Za-z]\w*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A channel as it is written.
+
+    row         of the table ``topics``
+    defined     type whose definition it has: that of the service, for its events
+    schema      with the definition, a known one if none is given
+    """
+
+    row: TopicRow
+    defined: str
+    schema: Schema
+
+
+def declare(number: int, topic: str, schema: Schema, metadata: Mapping[str, Any], copied: bool) -> NewTopic:
+    """Return the channel to be written; raise DefinitionError or UsageError for one that a bag cannot contain.
+
+    copied  True: it is of a bag of ROS 2, and may be what that had: unknown types, messages in another encoding
+    """
+    encoding = metadata.get("message_encoding")
+    if not isinstance(encoding, str):
+        encoding = CDR
+    if not copied and (schema.encoding not in LANGUAGES or encoding != CDR):
+        what = f"messages in {encoding!r:.40} with a schema in {schema.encoding!r:.40}"
+        raise DefinitionError(f"channel {topic!r}: a bag of ROS 2 holds messages in 'cdr', not {what}")
+    if not copied and not TYPE.fullmatch(schema.name):
+        raise DefinitionError(f"{schema.name!r:.80} is no type of ROS 2, which look like 'package/msg/Name'")
+    name = str(metadata.get("topic", topic))
+    # The second, third … channel of a topic is named with an instance number in square brackets.
+    name = name if re.fullmatch(re.escape(name) + r"\[\d+\]", topic) else topic
+    if not copied and (not name.strip() or not name.isprintable()):
+        raise UsageError(f"{name!r:.80} cannot be the topic of a bag: printable characters only")
+    schema = schema if copied and encoding != CDR else complete(schema)
+    is_event = schema.name.endswith("_Event") and "---" in schema.text
+    defined = schema.name.removesuffix("_Event") if is_event else schema.name
+    texts = [metadata.get(key) for key in ("offered_qos_profiles", "topic_type_hash")]
+    qos, digest = (text if isinstance(text, str) else "" for text in texts)
+    row = TopicRow(number + 1, name, schema.name, encoding, qos, digest)
+    try:
+        "".join(map(str, (*row, schema.text))).encode()
+    except UnicodeEncodeError as error:
+        if not copied:
+            raise UsageError(
+                f"channel {topic!r}: what it says of itself is no text: {error.reason}"
+            ) from None
+    return NewTopic(row, defined, schema)
+
+
+LOG = "rcl_interfaces/msg/Log"
+
+
+def _text_columns(lines: TextColumns) -> dict[str, Column]:
+    n = len(lines.time)
+    none = from_values(String(), [""] * n)
+    return {
+        "stamp": Column(TIME, n, lines.time),
+        "level": Column("uint8", n, lines.level.astype(np.uint8)),
+        "name": lines.source,
+        "msg": lines.text,
+        "file": none,
+        "function": none,
+        "line": Column("uint32", n, np.zeros(n, np.uint32)),
+    }
+
+
+class Bag2SchemaMaker(SchemaMaker):
+    """Definitions of ROS 2; *channels* are those declared, by number."""
+
+    encoding = ENCODING
+    abilities = Abilities(ros2msg.FIELD, nested_arrays=False)
+    keeps_metadata = False
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title)
+        self.channels: list[NewTopic] = []
+
+    def schema_from_layout(self, topic: str, layout: Layout, name: str = "") -> Schema:
+        """Return the type *name*; empty: a type of package ``logreel``, named after the topic."""
+        name = name or ros2msg.type_name(topic)
+        return Schema(name, ENCODING, ros2msg.definition_from_layout(layout, name))
+
+    def schema_from_text(self, topic: str, text: str, file: str) -> Schema:
+        """Return the type of a ``.msg`` file: ``pkg/msg/Type`` for one in ``pkg/msg`` or ``pkg``, else by the topic."""
+        path = PurePath(file)
+        folder = path.parent.parent.name if path.parent.name == "msg" else path.parent.name
+        name = f"{folder or ros1msg.PACKAGE}/msg/{path.stem}"
+        return Schema(name if TYPE.fullmatch(name) else ros2msg.type_name(topic), ENCODING, text)
+
+    def accepts_schema(self, schema: Schema) -> bool:
+        """Return whether a channel can be written with *schema*: definitions of ROS 2."""
+        return schema.encoding in LANGUAGES
+
+    def text_channel(self) -> TextChannel:
+        """Return ``/rosout``, whose levels are 10 (debug) to 50 (fatal)."""
+        schema = complete(Schema(LOG, ENCODING))
+        return TextChannel("/rosout", schema, (50, 50, 50, 40, 30, 20, 20, 10), 20, _text_columns)
+
+    def topic_for(self, topic: str) -> str:
+        """Return *topic* as a name of ROS: ``/sensor/imu_1`` for ``sensor/imu[1]``."""
+        return ros1msg.topic_name(topic)
+
+    def layout(self, number: int) -> Layout:
+        """Return the Layout of the channel's definition; raises DefinitionError where nothing reads its messages."""
+        channel = self.channels[number]
+        language = language_named(channel.schema.encoding)
+        layout = None
+        if language is not None and channel.row.serialization_format == language.encoding:
+            layout = language.layout(channel.schema)
+        if layout is None:
+            raise DefinitionError("the channel has no definition that is read: its messages are bytes")
+        return layout
+
+
+#: Version of the tables.
+VERSION = 4
+TABLES = {
+    "schema": "CREATE TABLE schema(schema_version INTEGER PRIMARY KEY,ros_distro TEXT NOT NULL)",
+    "metadata": "CREATE TABLE metadata(id INTEGER PRIMARY KEY,metadata_version INTEGER NOT NULL,"
+    "metadata TEXT NOT NULL)",
+    "topics": "CREATE TABLE topics(id INTEGER PRIMARY KEY,name TEXT NOT NULL,type TEXT NOT NULL,"
+    "serialization_format TEXT NOT NULL,offered_qos_profiles TEXT NOT NULL,type_description_hash TEXT NOT NULL)",
+    "message_definitions": "CREATE TABLE message_definitions(id INTEGER PRIMARY KEY,topic_type TEXT NOT NULL,"
+    "encoding TEXT NOT NULL,encoded_message_definition TEXT NOT NULL,type_description_hash TEXT NOT NULL)",
+    "messages": "CREATE TABLE messages(id INTEGER PRIMARY KEY,topic_id INTEGER NOT NULL,"
+    "timestamp INTEGER NOT NULL, data BLOB NOT NULL)",
+}
+INDEX = "timestamp_idx", "CREATE INDEX timestamp_idx ON messages (timestamp ASC)"
+
+
+class Bag2Writer(FormatWriter):
+    """Writes version 4 of the tables."""
+
+    title = "a bag of ROS 2"
+    largest = LARGEST
+
+    def __init__(self, out: Appender) -> None:
+        self.schemas: Bag2SchemaMaker = Bag2SchemaMaker(self.title)
+        super().__init__(out, self.schemas)
+        self._pages = DatabasePages(out, TABLES, INDEX)
+        #: Language and text of the definitions by type and hash; rows that are yet to be written, by table.
+        self._definitions: dict[tuple[str, str], tuple[str, str]] = {}
+        self._waiting: dict[str, list[tuple[Value, ...]]] = {"topics": [], "message_definitions": []}
+        self._counts = np.zeros(0, np.int64)
+        self._span: tuple[int, int] | None = None
+        self.distro = ""
+        self.custom: dict[str, str] = {}
+
+    # ------------------------------------------------------------------------------------------------- channels
+
+    def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
+        """Add a channel; metadata ``offered_qos_profiles`` and ``topic_type_hash`` are kept."""
+        self._add(declare(number, topic, schema, metadata, copied=False))
+
+    def copied_channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
+        """Add a channel of a bag of ROS 2, whatever its type and the encoding of its messages are."""
+        self._add(declare(number, topic, schema, metadata, copied=True))
+
+    def _add(self, channel: NewTopic) -> None:
+        row, schema = channel.row, channel.schema
+        if row.id > MOST_TOPICS:
+            raise DefinitionError(
+                f"channel {row.name!r}: logreel writes at most {MOST_TOPICS} topics to a bag"
+            )
+        key, content = (channel.defined, row.type_description_hash), (schema.encoding, schema.text)
+        if schema.text:
+            if self._definitions.get(key, content) != content:
+                text = f"channel {row.name!r}: the bag has another definition of {channel.defined!r:.80}"
+                raise DefinitionError(f"{text}, and can have one of each type")
+            if key not in self._definitions:
+                self._definitions[key] = content
+                definition = (channel.defined, *content, row.type_description_hash)
+                self._waiting["message_definitions"].append(definition)
+        self._waiting["topics"].append(tuple(row[1:]))
+        self.schemas.channels.append(channel)
+        self._counts = np.append(self._counts, 0)
+
+    def _write_waiting(self) -> None:
+        for table, rows in self._waiting.items():
+            if rows:
+                self._pages.rows(table, rows)
+                rows.clear()
+
+    # ------------------------------------------------------------------------------------------------- messages
+
+    def messages(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
+        """Append messages; none of them if one is too large."""
+        if not len(channel):
+            return
+        largest = int(payloads.size.max())
+        if largest > self.largest:
+            raise UsageError(f"a message of {largest} bytes; {self.title} holds at most {self.largest}")
+        if self._pages.count + len(channel) > MOST_MESSAGES:
+            raise UsageError(f"logreel writes at most {MOST_MESSAGES} messages to a bag of ROS 2")
+        self._write_waiting()
+        self._pages.messages(channel.astype(np.int64) + 1, time, payloads)
+        self._counts += np.bincount(channel, minlength=len(self._counts))
+        first, last = self._span or (int(time[0]), int(time[0]))
+        self._span = min(first, int(time.min())), max(last, int(time.max()))
+
+    # ------------------------------------------------------------------------------------------------- metadata
+
+    def metadata(self, name: str, value: Any) -> None:
+        """Write metadata: ``ros_distro``, ``custom_data``, and others as JSON among the latter."""
+        if name == "ros_distro" and isinstance(value, str):
+            self.distro = value
+        elif name == "custom_data" and isinstance(value, Mapping):
+            self.custom |= {str(key): str(text) for key, text in value.items()}
+        else:
+            try:
+                text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+                is_same = json.loads(text) == value and bool(text.encode())
+            except (TypeError, ValueError, RecursionError):
+                is_same = False
+            if not is_same:
+                raise UnsupportedError(f"{self.title} has metadata that JSON can hold")
+            self.custom[f"{OWN}{name}"] = text
+
+    # ------------------------------------------------------------------------------------------------- the file
+
+    def commit(self) -> None:
+        """Write the page that is not full, so that its messages can be read."""
+        self._write_waiting()
+        self._pages.close_leaf()
+        self.out.commit()
+
+    def finish(self) -> None:
+        """Write metadata, index, and what makes pages a database."""
+        self._write_waiting()
+        version = version_for(channel.row for channel in self.schemas.channels)
+        topics = list(
+            zip((channel.row for channel in self.schemas.channels), self._counts.tolist(), strict=True)
+        )
+        start, end = self._span or (None, None)
+        # The name of the file may change; ros2 takes that of the file it opens.
+        span = FileSpan("", int(self._counts.sum()), start, end)
+        text = metadata_text("sqlite3", [span], topics, self.distro, self.custom)
+        self._pages.rows("metadata", [(version, text)])
+        self._pages.rows("schema", [(self.distro,)], VERSION)
+        self._pages.finish()
+        self.out.commit()
+
+
+class Bag2Copier(LogCopier):
+    """Copies distribution and metadata of the user; the first log has precedence."""
+
+    writer: Bag2Writer
+
+    def copy_metadata(self, log: Log) -> list[str]:
+        """Copy ``ros_distro``, ``custom_data`` and what a conversion kept; return sentences about other values."""
+        writer, before, sentences = self.writer, {**self.writer.custom}, list[str]()
+        for name, value in log.metadata.items():
+            if name == "rosbag2" or name in self.replaced_metadata:
+                continue
+            if self.masking is not None and name != "ros_distro":
+                value = self.masking.value(name, value)
+            if name != "ros_distro" or not writer.distro:
+                writer.metadata(name, value)
+        for name in before.keys() & writer.custom.keys():
+            if writer.custom[name] != before[name]:
+                shown = name.removeprefix(OWN)
+                sentences.append(f"metadata {shown!r} has another value in {log.name}: the first one is kept")
+                writer.custom[name] = before[name]
+        return sentences
+
+    def count_key(self, topic: str, metadata: Mapping[str, Any]) -> str:
+        """Return the topic without the number of its definition, which changes where definitions are left out."""
+        return str(metadata.get("topic", topic))
