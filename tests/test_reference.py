@@ -29,6 +29,7 @@ from support.builders.ulog_gps import gps_log, pieces
 from support.harness.faults import Inline
 from support.samples.carla.builder import eventful
 from support.samples.rosbag.builder import drive
+from support.samples.rosbag2.builder import walked
 from support.samples.ulog.builder import tiny
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -212,6 +213,7 @@ ARGUMENTS = {
     "carla blocked": ["log.rec", "0.01", "1000"],
     "carla replay": ["log.rec", "--start", "99"],
     "carla actors": ["log.rec"],
+    "rosbag2 metadata": ["walk.db3"],
     "ulog gps-dump": ["gps.ulg"],
 }
 SPEC = """
@@ -263,6 +265,7 @@ def write_files() -> None:
     Path("pictures").mkdir()
     Path("pictures/a.jpg").write_bytes(PICTURE)
     Path("gps.ulg").write_bytes(gps_log(pieces(3)))
+    Path("walk.db3").write_bytes(walked()[:-5])
     logreel.fleet.ingest("log.ulg", "fleet", engine=Inline())
     Path("drive.bag").write_bytes(drive(1.0))
     Path("rules.toml").write_text(RULES)

@@ -25,6 +25,7 @@ from support.samples.bddf.builder import walk as bddf_walk
 from support.samples.carla.builder import eventful
 from support.samples.mcap.walk import walk as mcap_walk
 from support.samples.rosbag.builder import drive
+from support.samples.rosbag2.builder import walked
 from support.samples.ulog.builder import flight
 from test_reference import RULES, command_of, section_of, verbs
 
@@ -58,6 +59,8 @@ def samples() -> dict[str, bytes]:
         "old.bag": drive(2.0),
         "broken.bag": bag[: len(bag) // 2],
         "walk.mcap": mcap_walk(),
+        "walk.db3": walked(),
+        "drive/drive_0.db3": walked(),
         "walk.bddf": bddf_walk(4.0),
         "town.log": eventful().bytes(),
         "logs/flight.ulg": flight(4.0),

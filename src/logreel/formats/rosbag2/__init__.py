@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from logreel.registry.format import Format
-from logreel.registry.registry import lazy, lazy_scan
+from logreel.registry.registry import lazy, lazy_scan, lazy_value
 
 if TYPE_CHECKING:
     from logreel.io.source import Source
@@ -71,6 +71,7 @@ FORMAT = Format(
     create=lazy("logreel.formats.rosbag2.writer:Bag2Writer"),
     copier=lazy("logreel.formats.rosbag2.writer:Bag2Copier"),
     folder=lazy("logreel.formats.rosbag2.folder:folder"),
+    commands=lazy_value("logreel.formats.rosbag2.writer:COMMANDS"),
     file_facts=("rosbag2",),
     splits=True,
     limits=_limits,

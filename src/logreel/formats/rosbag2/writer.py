@@ -7,6 +7,7 @@ pages that it has written, which a stream cannot.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import PurePath
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass
 from logreel.errors import DefinitionError, UnsupportedError, UsageError
-from logreel.formats.rosbag2.folder import OWN, FileSpan, metadata_text, version_for
+from logreel.formats.rosbag2.folder import OWN, FileSpan, file_text, metadata_text, version_for
 from logreel.formats.rosbag2.page_writer import LARGEST, MOST_MESSAGES, MOST_TOPICS, DatabasePages, Value
 from logreel.formats.rosbag2.reader import TopicRow
 from logreel.io.append_file import Appender
@@ -27,6 +28,7 @@ from logreel.layout.nodes import String
 from logreel.layout.numpy_columns import TIME, Column, from_values
 from logreel.log.log import Log
 from logreel.log.scan import Schema
+from logreel.registry.commands import Command, Content, Example
 from logreel.schemas import ros1msg, ros2msg
 from logreel.schemas.languages import complete, language_named
 from logreel.write.format_writer import (
@@ -312,3 +314,53 @@ class Bag2Copier(LogCopier):
     def count_key(self, topic: str, metadata: Mapping[str, Any]) -> str:
         """Return the topic without the number of its definition, which changes where definitions are left out."""
         return str(metadata.get("topic", topic))
+
+
+# ----------------------------------------------------------------------------------------------------- the folder
+
+
+def metadata_file(log: Log) -> Content:
+    """Return the ``metadata.yaml`` for the files of *log*: their spans, and the topics with what is in these.
+
+    As ``ros2 bag reindex`` writes it: also for parts whose recorder was not closed, or that were recovered or cut.
+    """
+    files = [
+        FileSpan(os.path.basename(part.source.name), part.message_count, part.start, part.end)
+        for part in log.parts
+    ]
+    topics = dict[str, tuple[TopicRow, int]]()
+    for number, ch in enumerate(log.match(None)):
+        row = declare(number, ch.topic, ch.schema, ch.metadata, copied=True).row
+        topics[row.name] = row, len(ch) + (topics[row.name][1] if row.name in topics else 0)
+    compression = "FILE" if all(file.path.endswith(".zstd") for file in files) else ""
+    compression = "MESSAGE" if any(part.format_state.packed.any() for part in log.parts) else compression
+    custom = log.metadata.get("custom_data")
+    text = metadata_text(
+        "sqlite3",
+        files,
+        [topics[name] for name in sorted(topics)],
+        str(log.metadata.get("ros_distro", "")),
+        {str(name): str(value) for name, value in custom.items()} if isinstance(custom, Mapping) else {},
+        ("zstd" if compression else "", compression),
+    )
+    data = file_text(text).encode("utf-8", "surrogateescape")
+    every = FileSpan.of_all(files)
+    about = {"files": [file.path for file in files], "messages": every.messages, "topics": len(topics)}
+    return Content(lambda: iter((data,)), {**about, "start_ns": every.start, "end_ns": every.end})
+
+
+COMMANDS = (
+    Command(
+        "metadata",
+        "Write the metadata.yaml of a folder of databases, so that ros2 bag opens it.",
+        metadata_file,
+        (),
+        (
+            Example(
+                "logreel rosbag2 metadata drive -o drive/metadata.yaml",
+                "for the files drive_0.db3, drive_1.db3 …",
+            ),
+            Example("logreel rosbag2 metadata walk.db3 -o walk.yaml", "what it would be for one file"),
+        ),
+    ),
+)
