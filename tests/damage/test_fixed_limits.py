@@ -63,6 +63,9 @@ TESTS: dict[str, dict[str, tuple[str, ...]]] = {
     "tests/formats/test_bddf_pods_and_structs.py": {
         "test_invalid_dimensions_are_shown_as_bytes": ("formats.bddf.records:MAX_DIMENSIONS",),
     },
+    "tests/schemas/test_ros2_idl.py": {
+        "test_modules_in_one_another_are_bounded": ("schemas.ros2idl:MAX_MODULES",),
+    },
     "tests/formats/test_koblenz_reading.py": {
         "test_sensors_after_limit_share_a_channel": ("formats.koblenz.scan_builder:MAX_SENSORS",),
     },

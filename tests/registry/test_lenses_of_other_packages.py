@@ -84,7 +84,7 @@ def test_an_output_of_another_package_is_found_by_its_suffix(install: Install) -
 
 
 def test_a_language_of_another_package_may_be_one_that_logreel_only_names(install: Install) -> None:
-    schema = logreel.Schema("a/B", "ros2idl", "module a {};")
+    schema = logreel.Schema("a/B", "omgidl", "module a {};")
     assert message_encoding(schema) == "cdr"
     unread = language_of(schema, "cdr")
     assert unread is not None
@@ -94,7 +94,7 @@ def test_a_language_of_another_package_may_be_one_that_logreel_only_names(instal
         def layout(self, schema: logreel.Schema, hints: Any = None) -> logreel.Layout:
             return logreel.Layout(Struct(()), schema.name)
 
-    install("logreel.languages", ros2idl=Idl("ros2idl", "cdr"), ros1msg=Idl("ros1msg", "fake"))
+    install("logreel.languages", omgidl=Idl("omgidl", "cdr"), ros1msg=Idl("ros1msg", "fake"))
     known = language_of(schema, "cdr")
     assert known is not None
     assert known.layout(schema) is not None

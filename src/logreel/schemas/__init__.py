@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 def fixed_limits() -> Iterator[FixedLimit]:
     """Yield the bounds of this room that no option raises."""
     from logreel.limits import REFUSED, FixedLimit
-    from logreel.schemas import ros2msg
+    from logreel.schemas import ros2idl, ros2msg
     from logreel.schemas.ros1msg import definition
 
     yield FixedLimit("bytes of a ROS 1 definition", definition.MAX_TEXT, "real ones have some kB", REFUSED)
     yield FixedLimit("bytes of a ROS 2 definition", ros2msg.MAX_TEXT, "real ones have some kB", REFUSED)
+    yield FixedLimit("modules in one another of an IDL", ros2idl.MAX_MODULES, "real ones have two", REFUSED)
     yield FixedLimit(
         "characters of the name of a ROS type or field",
         definition.MAX_NAME,

@@ -27,8 +27,9 @@ T = TypeVar("T")
 
 #: Languages that other tools write, but nothing here reads: the encoding of their messages, and whether schemas are
 #: bytes. Their channels are copied as bytes.
-UNREAD = {"ros2idl": ("cdr", False), "omgidl": ("cdr", False), "flatbuffer": ("flatbuffer", True)}
+UNREAD = {"omgidl": ("cdr", False), "flatbuffer": ("flatbuffer", True)}
 _CONSTANT = re.compile(r"\s*[A-Za-z]\w*\s+([A-Za-z_]\w*)\s*=\s*[^\s#]", re.ASCII)
+_IDL_CONSTANT = re.compile(r"^\s*const\s+[\w\s:<>]*?([A-Za-z_]\w*)\s*=", re.ASCII | re.MULTILINE)
 
 
 class DecoderWithLayout(PayloadDecoder, Protocol):
@@ -244,6 +245,18 @@ class _Ros2(_RosLanguage):
             return schema
 
 
+class _Ros2Idl(Language):
+    """IDL of ROS 2, whose messages are CDR."""
+
+    def layout(self, schema: Schema, hints: Hints = NO_HINTS) -> Layout:
+        from logreel.schemas import ros2idl
+
+        return ros2idl.layout(schema.name, schema.text)
+
+    def constants(self, schema: Schema) -> list[str]:
+        return _IDL_CONSTANT.findall(schema.text)
+
+
 class _Protobuf(Language):
     """Sets of protobuf descriptors."""
 
@@ -323,6 +336,7 @@ class _JsonSchema(Language):
 _BUILT_IN = (
     _Ros1("ros1msg", "ros1", schemaless=True),
     _Ros2("ros2msg", "cdr"),
+    _Ros2Idl("ros2idl", "cdr"),
     _JsonSchema("jsonschema", "json", schemaless=True),
     _Protobuf("protobuf", "protobuf", binary=True),
 )

@@ -185,7 +185,11 @@ def layout(name: str, text: str) -> Layout:
 
     Raises DefinitionError for an invalid text, a missing type, and ``wstring``, which is encoded in several ways.
     """
-    messages = parse(text, name)
+    return layout_of(name, parse(text, name))
+
+
+def layout_of(name: str, messages: Mapping[str, Ros2Definition]) -> Layout:
+    """Return the Layout of little-endian CDR messages of type *name*, one of *messages*; raise as ``layout``."""
     try:
         body, _ = _Maker(messages).struct(short_name(name), START, 1)
     except DefinitionError as error:
