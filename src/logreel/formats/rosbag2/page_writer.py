@@ -199,8 +199,9 @@ class DatabasePages:
         first = self._next()
         self._put_payloads(out, at + _FIELDS, local - head - _FIELDS, more, follow, payloads, first)
         last = np.where(ends > 0, number[ends - 1], self.count)
-        for page, row in zip(leaf_page[:-1].tolist(), last[:-1].tolist(), strict=True):
-            self._messages.add(int(_physical(first + page, first)), row)
+        numbers = _physical(first + leaf_page[:-1], first)
+        for page, row in zip(numbers.tolist(), last[:-1].tolist(), strict=True):
+            self._messages.add(page, row)
         self._leaf = out[total * PAGE :].copy()
         self.count += n
         self._times.append(time.astype(np.int64))
@@ -359,7 +360,8 @@ class DatabasePages:
         ]
         first = self._next()
         self._put_pages(out, first)
-        return [int(_physical(first + n, first)) for n in range(len(count))]
+        pages: list[int] = _physical(first + np.arange(len(count)), first).tolist()
+        return pages
 
     def _first_page(self, roots: dict[str, int], count: int) -> bytes:
         """Return the first page: header, then a row for each table and the index.
@@ -401,9 +403,8 @@ def _inner_page(page_type: int, pages: Sequence[int], entries: Sequence[bytes]) 
     return _page(page_type, cells, right=pages[-1])
 
 
-def _physical(page: I64 | int, first: int) -> I64:
+def _physical(numbers: I64, first: int) -> I64:
     """Return the numbers of pages counted from *first* on, without the one that SQLite locks."""
-    numbers: I64 = np.asarray(page, np.int64)
     return numbers + ((numbers >= LOCK_PAGE) & (first < LOCK_PAGE))
 
 
