@@ -179,6 +179,13 @@ def test_picture_and_map_stand_beside_each_other_on_a_laptop_and_there_are_two_m
     assert [one[1:], two[1:]] == [[0, 0, 5], [5, 0, 5]]
     page.wait_for_selector(".frame[data-kind=map] > [data-ready=yes]")
     page.wait_for_selector(".frame[data-kind=picture] > [data-ready=yes]")
+    # What is sent shows both, and the scene: as they were drawn.
+    page.click("#tab-scene")
+    page.wait_for_selector("#panel-scene[data-ready=yes]")
+    sent = taken(found, "What is seen as a page", tmp_path / "sent").read_text()
+    images = re.findall(r'<h4>([^<]*)</h4><img [^>]*src="data:image/webp;base64,([^"]*)"', sent)
+    assert [title for title, _ in images] == ["Map", "Pictures", "3D"]
+    assert min(len(data) for _, data in images) > 2000
     # A second map is dragged out of its tab; the tab keeps its own.
     carry(page, page.locator("#tab-map"), page.locator("#plots .frame").nth(0), 0.9, 0.6)
     found.settle()

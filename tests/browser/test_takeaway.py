@@ -237,9 +237,13 @@ def test_what_is_seen_is_one_page_that_loads_nothing(view, browser, tmp_path: Pa
     shown = [
         {"kind": "plot", "title": "</script>Power", "series": [power, hidden]},
         {"kind": "plot", "title": "Voltage", "series": [{**battery, "field": "voltage_v"}], "y": [0, 20]},
-        {"kind": "xy", "title": "Over each other", "x": {**battery, "field": "voltage_v"}},
+        {"kind": "xy", "title": "Way", **{a: {"topic": "vehicle_local_position", "field": a} for a in "xy"}},
+        {"kind": "xy", "title": "Half", "at": "right", "x": {**battery, "field": "voltage_v"}},
+        {"kind": "array", "topic": "vehicle_attitude", "field": "q"},
+        {"kind": "spectrogram", "at": "right", "topic": "sensor_accel", "field": "x"},
+        {"kind": "table", "at": "right", "topic": "battery_status"},
     ]
-    state = f"panels={quote(json.dumps(shown))}&window=[{1 * SECOND},{4 * SECOND}]"
+    state = f"panels={quote(json.dumps(shown))}&window=[{1 * SECOND},{4 * SECOND}]&cursor={3 * SECOND}"
     file = taken(view(path, state=state), "What is seen as a page", tmp_path / "saved")
     assert file.name == "flight.ulg.html"
     requests: list[str] = []
@@ -255,9 +259,24 @@ def test_what_is_seen_is_one_page_that_loads_nothing(view, browser, tmp_path: Pa
     assert [one.split(" [")[0] for one in page.locator("figure h4, figcaption").all_inner_texts()][:2] == [
         "</script>Power", "Voltage"
     ]  # fmt: skip
-    assert "Over each other" in page.locator("#charts .note").inner_text()
+    # What only the viewer draws is a picture; nothing is left out without a word.
+    figures = page.evaluate(
+        """() => Object.fromEntries([...document.querySelectorAll("#charts figure:not([data-live])")].map((one) => [
+            one.querySelector("h4").textContent.split(" ")[0], [one.querySelectorAll("svg path").length,
+            one.querySelector("img")?.naturalWidth ?? 0, one.querySelector("p").textContent]]))"""
+    )
+    assert [*figures] == ["Way", "Half", "vehicle_attitude.q", "Spectrogram", "Map"]
+    assert figures["Way"][0] == 12
+    assert "with a dot at the cursor" in figures["Way"][2]
+    assert figures["Half"] == [0, 0, "This plot had no two fields of this log."]
+    assert figures["vehicle_attitude.q"][0] == 1
+    assert "4 values" in figures["vehicle_attitude.q"][2]
+    assert min(figures["Spectrogram"][1], figures["Map"][1]) > 300
+    assert figures["Map"][2] == "A still picture of what was seen at 3.00 s."
+    assert page.locator("#charts > .note").inner_text() == "Seen, but not on this page: Table."
     span, curves = page.evaluate(
-        "[data.span, data.panels.map((panel) => panel.curves.map(({ name, values }) => [name, values.length]))]"
+        """[data.span, data.panels.filter(({ curves }) => curves.length)
+            .map(({ curves }) => curves.map(({ name, values }) => [name, values.length]))]"""
     )
     assert span == pytest.approx([1, 4])
     assert [[name for name, _ in panel] for panel in curves] == [["power"], ["voltage_v"]]

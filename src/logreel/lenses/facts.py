@@ -57,6 +57,7 @@ class Chart:
     group  heading that charts of one subject share
     y      least and greatest value of the axis; None: by the values
     first  whether it belongs on the first screen
+    equal  of ``xy``: whether both axes have the same scale
     """
 
     title: str
@@ -65,6 +66,7 @@ class Chart:
     group: str = ""
     y: tuple[float, float] | None = None
     first: bool = False
+    equal: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,15 @@ def broken_at(times: I64, values: F64, gaps: Sequence[tuple[int, int]], least: i
     return np.insert(times, rows, middles), np.insert(values, rows, np.nan)
 
 
+def paired(x: Curve, y: Curve, most: int) -> tuple[I64, F64, F64]:
+    """Return up to *most* times of *x*, its values, and the last value of *y* at each; NaN before the first one."""
+    rows = np.unique(np.linspace(0, max(len(x.times) - 1, 0), min(most, len(x.times))).astype(np.int64))
+    times, last = x.times[rows], y.times.searchsorted(x.times[rows], "right") - 1
+    values = np.full(len(rows), np.nan)
+    values[last >= 0] = y.values[last[last >= 0]]
+    return times, x.values[rows], values
+
+
 def is_stepped(ch: Channel, field: str, function: str = "") -> bool:
     """Return whether a value of a field holds until the next message, so that its line has steps.
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from logreel.dataclass import dataclass, field, replace
 from logreel.errors import LogError, UsageError
-from logreel.lenses.facts import Chart, Series
+from logreel.lenses.facts import LINE, XY, Chart, Series
 from logreel.log.log import Log
 from logreel.log.topic_fields import check_fields
 from logreel.meaning.charts import charts
@@ -129,11 +129,15 @@ class LayoutCurve:
 
 @dataclass(frozen=True, slots=True)
 class LayoutPanel:
-    """One panel of a layout: what shows it, such as ``plot`` or ``map``, its title and its curves."""
+    """One panel of a layout: what shows it, such as ``plot`` or ``map``, its title and its curves.
+
+    equal  whether both axes of a curve over another one have the same scale
+    """
 
     panel: str
     title: str = ""
     curves: tuple[LayoutCurve, ...] = ()
+    equal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +214,7 @@ def _checked_panel(panel: Any, number: int) -> LayoutPanel:
             curves.append(LayoutCurve.of(curve))
         except UsageError as error:
             raise UsageError(f"{where}.{place}: {error.text}") from error
-    return LayoutPanel(shown, title, tuple(curves))
+    return LayoutPanel(shown, title, tuple(curves), panel.get("equal") is True)
 
 
 def _curves_of(panel: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -243,11 +247,14 @@ def found_series(log: Log, wanted: LayoutCurve, known: Mapping[str, Series]) -> 
 
 
 def found_charts(log: Log, layout: ViewLayout) -> tuple[list[Chart], list[str]]:
-    """Return the plots of a layout as charts of *log*, with the curves that it has, and a sentence for all else."""
+    """Return the plots of a layout as charts of *log*, with the curves that it has, and a sentence for all else.
+
+    Plots are those over time, and those of one curve over another one.
+    """
     known, plots = meanings(log), list[Chart]()
     left, others = list[str](), Counter[str]()
     for number, panel in enumerate(layout.panels, 1):
-        if panel.panel != PLOT:
+        if panel.panel not in (PLOT, XY):
             others[panel.panel] += 1
             continue
         where = f"panel {number}" + (f", {panel.title!r}," if panel.title else "")
@@ -260,8 +267,12 @@ def found_charts(log: Log, layout: ViewLayout) -> tuple[list[Chart], list[str]]:
                 left.append(f"{where} lacks {wanted.name}: only the viewer draws SQL expressions")
             else:
                 curves.append(series)
-        if curves:
-            plots.append(Chart(panel.title, tuple(curves)))
+        if panel.panel == XY and len(panel.curves) != 2:
+            left.append(f"{where} lacks one of its two curves")
+        elif panel.panel == XY and len(curves) == 2:
+            plots.append(Chart(panel.title, tuple(curves), XY, equal=panel.equal))
+        elif panel.panel == PLOT and curves:
+            plots.append(Chart(panel.title, tuple(curves), LINE))
         elif not panel.curves:
             left.append(f"{where} has no curves")
     if others:

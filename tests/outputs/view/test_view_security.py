@@ -124,6 +124,11 @@ def test_what_is_no_note_is_refused_with_a_sentence(page: Page, content: object)
         {"panels": [{"kind": "plot", "series": [3]}]}, {"panels": [], "from": "x"}, {"panels": [], "to": 1e300},
         {"panels": [], "from": 5, "to": 1}, {"panels": [], "notes": [3]},
         {"panels": [{"kind": "plot", "series": [{"topic": "x", "sql": "y", "field": "z"}]}]},
+        {"panels": [], "at": "x"}, {"panels": [{"kind": "map", "still": 3}]},
+        {"panels": [{"kind": "map", "still": "https://example.com/x.png"}]},
+        {"panels": [{"kind": "map", "still": "data:image/png;base64,\"onerror=alert(1)"}]},
+        {"panels": [{"kind": "map", "still": "data:image/svg+xml;base64,PHN2Zz4="}]},
+        {"panels": [{"kind": "map", "still": "data:image/png;base64,iVBORw0KGgo" + "A" * (3 << 20)}]},
     ],
 )  # fmt: skip
 def test_a_page_of_anything_else_than_panels_is_refused_with_a_sentence(page: Page, content: object) -> None:
@@ -137,12 +142,22 @@ def test_a_page_of_anything_else_than_panels_is_refused_with_a_sentence(page: Pa
 def test_a_page_with_curves_that_the_log_lacks_is_made_without_them(page: Page) -> None:
     wanted = [{"topic": "x", "field": "y"}, {"topic": "battery_status", "sql": "nothing("}, ATTITUDE]
     content = {
-        "panels": [{"kind": "plot", "series": wanted, "title": SCRIPT}, {"kind": "map"}, {"kind": "?"}]
-    }
+        "panels": [
+            {"kind": "plot", "series": wanted, "title": SCRIPT}, {"kind": "map"}, {"kind": "?"},
+            {"kind": "map", "title": '"onload="', "still": 'data:";base64,iVBORw0KGgoAAAAN'},
+            {"kind": "array", "topic": "vehicle_status", "field": "nothing"},
+            {"kind": "array", "topic": "vehicle_attitude", "field": "q"},
+            {"kind": "xy", "x": {"topic": "x", "field": "y"}, "y": ATTITUDE},
+        ]
+    }  # fmt: skip
     reply = page.ask("/api/logs/0/document", "POST", body=json.dumps(content).encode())
     assert reply.status == 200
     assert SCRIPT.encode() not in reply.body
     assert b"&lt;script&gt;alert(1)" in reply.body
+    assert b'alt="&quot;onload=&quot;: A still picture of what was seen at the start of it."' in reply.body
+    assert b'src="data:image/png;base64,iVBORw0KGgoAAAAN"' in reply.body
+    assert reply.body.count(b'<p class="note">This cannot be drawn: ') == 2
+    assert b"4 values" in reply.body
 
 
 def test_a_viewer_that_other_machines_see_writes_nothing(tmp_path: Path) -> None:

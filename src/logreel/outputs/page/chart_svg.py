@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ from logreel.outputs.page.html import cell_text, packed, printable
 
 #: Size of a drawing in its own units; margins at the left, right, top and bottom for numbers.
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 190, 62, 8, 8, 22
+#: Height of a drawing of one curve over another, its points at most, and its pieces, the first of them the faintest.
+PAIR_HEIGHT, PAIRS, PIECES, FAINTEST = 320, 8000, 12, 0.4
 #: Points of all drawings of a page, about, of 7 bytes each; least and most pixels of a curve.
 POINTS, LEAST_PIXELS, MOST_PIXELS = 200_000, 50, (WIDTH - LEFT - RIGHT) // 2
 #: Curves have coordinates of a tenth of a unit.
@@ -189,6 +192,55 @@ def chart_svg(
     return "".join([*out, "</svg>"])
 
 
+def pair_svg(x: F64, y: F64, labels: tuple[str, str], equal: bool = False, here: int | None = None) -> str:
+    """Return a drawing of *y* over *x*, from faint at the start to strong at the end; empty if it has no point.
+
+    x, y    float64[n] in order of time; NaN where there is no value
+    labels  of both axes, with units
+    equal   whether both axes have the same scale
+    here    row that is marked
+    """
+    sound = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+    if not len(sound):
+        return ""
+    line = SvgCurve(x, y)
+    across, up = value_span([SvgCurve(x, x)]), value_span([line])
+    right, bottom = WIDTH - RIGHT, PAIR_HEIGHT - BOTTOM
+    if equal:
+        scale = max((across.high - across.low) / (right - LEFT), (up.high - up.low) / (bottom - TOP))
+        across, up = _widened(across, scale * (right - LEFT)), _widened(up, scale * (bottom - TOP))
+    out = [f'<svg class="still" viewBox="0 0 {WIDTH} {PAIR_HEIGHT}" aria-hidden="true">']
+    out += _grid(across, up, PAIR_HEIGHT)
+    edges = np.linspace(0, len(x), min(PIECES, len(x)) + 1).astype(int).tolist()
+    for number, (first, last) in enumerate(pairwise(edges)):
+        path = _path(SvgCurve(x[first : last + 1], y[first : last + 1]), across, up, PAIR_HEIGHT)
+        strong = 1 - (1 - FAINTEST) * (1 - (number + 1) / (len(edges) - 1))
+        if path:
+            out.append(
+                f'<path class="t0" opacity="{strong:.2f}" transform="scale({1 / FINE:g})" d="{path}"/>'
+            )
+
+    def place(row: int) -> tuple[float, float]:
+        part, high = (float(axis.part(of[row : row + 1])[0]) for axis, of in ((across, x), (up, y)))
+        return LEFT + part * (right - LEFT), bottom - high * (bottom - TOP)
+
+    cx, cy = place(int(sound[0]))
+    out.append(f'<circle class="t0 start" cx="{cx:.1f}" cy="{cy:.1f}" r="4"/>')
+    cx, cy = place(int(sound[-1]))
+    out.append(f'<rect class="t0 end" x="{cx - 4:.1f}" y="{cy - 4:.1f}" width="8" height="8"/>')
+    if here is not None and 0 <= here < len(x) and np.isfinite(x[here]) and np.isfinite(y[here]):
+        cx, cy = place(here)
+        out.append(f'<circle class="here" cx="{cx:.1f}" cy="{cy:.1f}" r="4"/>')
+    out.append(f'<text x="{LEFT + 4}" y="{TOP + 10}">{cell_text(labels[1], 90)}</text>')
+    out.append(f'<text x="{right - 4}" y="{bottom - 5}" text-anchor="end">{cell_text(labels[0], 90)}</text>')
+    return "".join([*out, "</svg>"])
+
+
+def _widened(axis: SvgAxis, length: float) -> SvgAxis:
+    middle = (axis.low + axis.high) / 2
+    return replace(axis, low=middle - length / 2, high=middle + length / 2)
+
+
 #: Colours of pictures, which can be seen on light and dark pages, and their style.
 TINTS = ("#2b87c8", "#dd6e22", "#17a37a", "#c773a3", "#8a78d6", "#b58900", "#808080")
 _STYLE = (
@@ -196,6 +248,7 @@ _STYLE = (
     "path{fill:none;stroke:var(--tint);stroke-width:1.2px;stroke-linejoin:round;stroke-linecap:round}"
     f"path[transform]{{stroke-width:{1.2 * FINE:g}px}}.dash{{stroke-dasharray:60 30}}"
     "path.gap{stroke:#808080;stroke-width:.6px;opacity:.6}"
+    ".start{fill:#80808040;stroke:var(--tint)}.end{fill:var(--tint)}"
 ) + "".join(f".t{number}{{--tint:{colour}}}" for number, colour in enumerate(TINTS))
 
 
@@ -271,8 +324,8 @@ def _bands(bands: Sequence[tuple[float, float, str, str]], x: SvgAxis) -> Iterat
             yield f'<text x="{left + 3:.1f}" y="{TOP + 9}">{cell_text(label, 80)}</text>'
 
 
-def _grid(x: SvgAxis, y: SvgAxis) -> Iterator[str]:
-    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
+def _grid(x: SvgAxis, y: SvgAxis, height: int = HEIGHT) -> Iterator[str]:
+    bottom, right = height - BOTTOM, WIDTH - RIGHT
     marks = np.array(x.marks(7))
     for mark, part in zip(marks.tolist(), x.part(marks).tolist(), strict=True):
         at = LEFT + part * (right - LEFT)
@@ -306,9 +359,9 @@ def _hatch(left: float, right: float) -> Iterator[str]:
     yield f'<path class="gap" d="{"".join(parts)}"/>'
 
 
-def _path(line: SvgCurve, x: SvgAxis, y: SvgAxis) -> str:
+def _path(line: SvgCurve, x: SvgAxis, y: SvgAxis, height: int = HEIGHT) -> str:
     """Return a line as data of a path, in steps where values are stepped; parts without values are left out."""
-    right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
+    right, bottom = WIDTH - RIGHT, height - BOTTOM
     across = np.round(FINE * (LEFT + np.clip(x.part(line.x), 0, 1) * (right - LEFT)))
     up = np.round(FINE * (bottom - np.clip(y.part(line.y), -1, 2) * (bottom - TOP)))
     sound = np.isfinite(across) & np.isfinite(up)

@@ -41,13 +41,16 @@ _PAGE = """<!doctype html>
 """
 
 
-def page(title: str, body: str, data: Any, style: str, scripts: Sequence[str]) -> str:
+def page(
+    title: str, body: str, data: Any, style: str, scripts: Sequence[str], *, pictures: bool = False
+) -> str:
     """Return the text of a page that draws *data* with uPlot.
 
     title, body  HTML
     data         what JSON can hold; the scripts find it in the element ``data``
     style        name of a style sheet, which follows those of charts
     scripts      names of scripts, which run in this order
+    pictures     whether the body holds pictures, as data of its own
     """
     static = files(__package__).joinpath("static")
     sheets = (static.joinpath(name).read_text("utf-8") for name in ("chart.css", style))
@@ -57,7 +60,7 @@ def page(title: str, body: str, data: Any, style: str, scripts: Sequence[str]) -
     script += SHARED.read_text("utf-8").replace("\nexport function", "\nfunction")
     return _PAGE.format(
         version=__version__,
-        policy=escape(_policy(css, library, script), True),
+        policy=escape(_policy(pictures, css, library, script), True),
         title=title,
         style=css,
         body=body,
@@ -68,14 +71,18 @@ def page(title: str, body: str, data: Any, style: str, scripts: Sequence[str]) -
     )
 
 
-def _policy(style: str, *scripts: str) -> str:
-    """Return a Content-Security-Policy that allows this style and these scripts, and no request."""
+def _policy(pictures: bool, style: str, *scripts: str) -> str:
+    """Return a Content-Security-Policy that allows this style, these scripts, pictures in the page, and no request."""
 
     def digest(text: str) -> str:
         return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
     allowed = " ".join(map(digest, scripts))
-    return f"default-src 'none'; script-src {allowed}; style-src {digest(style)}; base-uri 'none'; form-action 'none'"
+    images = "img-src data:; " if pictures else ""
+    return (
+        f"default-src 'none'; script-src {allowed}; style-src {digest(style)}; {images}"
+        "base-uri 'none'; form-action 'none'"
+    )
 
 
 def packed(array: Any) -> str:

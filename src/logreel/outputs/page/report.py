@@ -22,24 +22,26 @@ from logreel.log.scan import Brief
 from logreel.log.source_files import decrypted_notes, inputs_of
 from logreel.log.times import Time, interval, shift_of
 from logreel.meaning.charts import bands, charts
-from logreel.meaning.curves import Curve, Spectrum, series_curve, spectrum
+from logreel.meaning.curves import Curve, Spectrum, paired, series_curve, spectrum
 from logreel.meaning.layouts import ViewLayout, found_charts, read_layout
 from logreel.meaning.notes import Note, notes
 from logreel.ops.inspect.incidents import Incident, incidents
 from logreel.ops.inspect.text import lines_between
 from logreel.outputs.files import new_file
 from logreel.outputs.page.chart_svg import (
+    PAIRS,
     PageClock,
     SvgAxis,
     SvgCurve,
     band_classes,
     chart_svg,
     occurring,
+    pair_svg,
     pixels_for,
     value_span,
 )
 from logreel.outputs.page.html import packed, printable
-from logreel.outputs.page.report_page import ReportContents, chart_of, report_page
+from logreel.outputs.page.report_page import STILL, ReportContents, chart_of, report_page
 from logreel.outputs.page.track import find_tracks
 from logreel.registry.open import as_open_log
 from logreel.registry.registry import states_of
@@ -88,27 +90,31 @@ def _title(series: Sequence[Series]) -> str:
 POINTS, LEAST_PIXELS, MOST_PIXELS = 150_000, 150, 1500
 #: Most gaps of a curve that are hatched.
 GAPS = 100
+#: Pixels of curves that are drawn over each other, which are not reduced up to four times as many points.
+PAIRED = 250_000
 #: A curve whose values differ by less than this share of their size needs the digits of float64.
 NARROW = 1e-4
 
 
 def panels_of(
     log: Log,
-    charts: Sequence[Chart],
+    charts: Sequence[Chart | StillPanel],
     clock: PageClock,
     spans: Sequence[Band],
     start: int | None,
     end: int | None,
     progress: Callable[[int, int], None] | None = None,
     known: Mapping[Series, Curve] | None = None,
+    here: int | None = None,
 ) -> list[dict[str, Any]]:
     """Return a panel for each chart that has values: what the script draws, and as ``svg`` the same as SVG.
 
     spans     bands that lie behind the curves
     progress  see ``report``
     known     curves that are not read from the log, by their series
+    here      moment (ns) that is marked in curves over each other
     """
-    curves = sum(len(chart.series) for chart in charts if chart.kind == LINE)
+    curves = sum(len(chart.series) for chart in charts if isinstance(chart, Chart) and chart.kind == LINE)
     pixels = min(max(POINTS // 4 // max(curves, 1), LEAST_PIXELS), MOST_PIXELS)
     behind = list(
         zip(
@@ -121,12 +127,17 @@ def panels_of(
     )
     still_pixels = pixels_for(curves)
     panels = []
-    for number, chart in enumerate(_grouped(charts) if known is None else charts):
+    for number, chart in enumerate(charts if known is not None else _grouped(charts)):
         if progress is not None:
             progress(number, len(charts))
-        if chart.kind == XY:
+        panel: dict[str, Any] | None
+        if isinstance(chart, StillPanel):
+            panels.append(chart.as_dict())
             continue
-        if chart.kind == SPECTROGRAM:
+        if chart.kind == XY:
+            # Proposed ones are places, which the track shows.
+            panel = None if known is None else _pair_panel(log, chart, (start, end), known, here)
+        elif chart.kind == SPECTROGRAM:
             panel = _spectrum_panel(log, chart, start, end)
         else:
             panel = _panel(log, chart, clock, pixels, start, end, known or {})
@@ -137,13 +148,65 @@ def panels_of(
         if panel is not None:
             about = {"title": printable(chart.title), "group": printable(chart.group), "series": chart.series}
             panels.append({**about, **panel})
+        elif known is not None:
+            # What somebody saw, or asked for, is never left out without a word.
+            panels.append(StillPanel(chart.title, "", "No values in the time that is shown.").as_dict())
     return panels
 
 
-def _grouped(charts: Sequence[Chart]) -> list[Chart]:
+@dataclass(frozen=True, slots=True)
+class StillPanel:
+    """A panel that is a picture, or only a sentence.
+
+    content  HTML of the picture, which is trusted
+    said     a sentence on it, which is text
+    """
+
+    title: str
+    content: str
+    said: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the panel as ``panels_of`` returns it."""
+        named = {
+            "title": printable(self.title),
+            "group": "",
+            "series": (),
+            "kind": STILL,
+            "svg": self.content,
+        }
+        return {**named, "unit": "", "curves": [], "about": printable(self.said), "said": self.said}
+
+
+def _pair_panel(
+    log: Log,
+    chart: Chart,
+    span: tuple[int | None, int | None],
+    known: Mapping[Series, Curve],
+    here: int | None,
+) -> dict[str, Any] | None:
+    """Return the panel of one curve over another, with a mark at *here* (ns); None if it has no point."""
+    try:
+        x, y = (known.get(series) or series_curve(log, series, *span, PAIRED) for series in chart.series)
+    except LogError as error:
+        return StillPanel(chart.title, "", f"This cannot be drawn: {error.text}.").as_dict()
+    times, across, up = paired(x, y, PAIRS)
+    row = None if here is None else int(times.searchsorted(here, "right")) - 1
+    names = [
+        (series.label or f"{series.topic}.{series.name}") + (f" [{curve.unit}]" if curve.unit else "")
+        for series, curve in zip(chart.series, (x, y), strict=True)
+    ]
+    drawing = pair_svg(across, up, (names[0], names[1]), chart.equal, row)
+    said = f"{names[1]} over {names[0]}: faint at the start (circle), strong at the end (square)"
+    said += ", with a dot at the cursor." if row is not None and row >= 0 else "."
+    return StillPanel(chart.title, drawing, said).as_dict() if drawing else None
+
+
+def _grouped(charts: Sequence[Chart | StillPanel]) -> list[Chart]:
     """Return the charts of the first screen as one group, then the others by group, in order of the first of each."""
-    first = [replace(chart, group="Overview") for chart in charts if chart.first]
-    rest = [chart for chart in charts if not chart.first]
+    drawn = [chart for chart in charts if isinstance(chart, Chart)]
+    first = [replace(chart, group="Overview") for chart in drawn if chart.first]
+    rest = [chart for chart in drawn if not chart.first]
     names = list(dict.fromkeys(chart.group for chart in rest))
     return first + sorted(rest, key=lambda chart: names.index(chart.group))
 
@@ -346,18 +409,22 @@ def curve_names(series: Iterable[Series]) -> str:
 class Seen:
     """What a person sees of a log, for a page that shows the same.
 
-    charts  the plots; those of kind ``xy`` are named on the page, and not drawn
+    charts  the plots, and panels that are pictures
     curves  curves that are not read from the log by their series, such as those of SQL expressions
     notes   those of people; None: those that the log has
     is_page   whether the page has nothing else, such as topics and parameters
     left_out  sentences about what is not drawn
+    undrawn   titles of panels that the page names, and does not draw
+    here      moment of the cursor, ns; None: there is none
     """
 
-    charts: Sequence[Chart]
+    charts: Sequence[Chart | StillPanel]
     curves: Mapping[Series, Curve] = field(default_factory=dict)
     notes: Sequence[Note] | None = None
     is_page: bool = True
     left_out: Sequence[str] = ()
+    undrawn: Sequence[str] = ()
+    here: int | None = None
 
 
 def report_of_view(
@@ -395,17 +462,17 @@ def _report(
         )
         spans = [band for band in bands(opened) if band.start < clock.last and band.end > clock.first]
         lines = list(lines_between(opened, None, lo, hi, repeated=False))
-        shown, known = (proposed, None) if seen is None else (seen.charts, seen.curves)
+        shown, known, here = (proposed, None, None) if seen is None else (seen.charts, seen.curves, seen.here)
         if seen is None:
-            shown = [*shown, *charts_for(result.faults, shown)]
-        panels = panels_of(opened, shown, clock, spans, lo, hi, progress, known)
+            shown = [*proposed, *charts_for(result.faults, proposed)]
+        panels = panels_of(opened, shown, clock, spans, lo, hi, progress, known, here)
         tracks = find_tracks(opened, proposed, lo, hi)
         noted = _notes_between(opened, lo, hi) if seen is None or seen.notes is None else seen.notes
         contents = ReportContents(
             clock, shift, result, noted, spans, lines, panels, tracks,
             part=lo is not None or hi is not None,
             is_view=seen is not None and seen.is_page,
-            undrawn=[chart.title for chart in shown if chart.kind == XY] if seen is not None else (),
+            undrawn=() if seen is None else seen.undrawn,
         )  # fmt: skip
         text = report_page(opened, contents)
         titles = tuple(panel["title"] for panel in panels)

@@ -26,6 +26,8 @@ from logreel.outputs.page.chart_svg import PageClock, figure, legend
 from logreel.outputs.page.html import LONGEST, cell_text, packed, page, printable, table
 from logreel.outputs.page.track import Drawing, DrawnTracks, svg
 
+#: Kind of a panel that is a picture or a sentence, which scripts leave as it is.
+STILL = "still"
 #: Classes of what deserves attention, by severity.
 CLASSES: dict[str | None, str] = {"error": "bad", "warn": "warn", "note": "note"}
 #: Findings and events that are listed one by one, and other intervals of a finding.
@@ -250,7 +252,7 @@ class ReportContents:
     notes   those of people
     part    whether charts, track and text show a part of the log
     is_view  whether the page is what a person saw: without what is about the whole log
-    undrawn  titles of charts that it lacks
+    undrawn  titles of panels that it lacks
     """
 
     clock: PageClock
@@ -297,7 +299,7 @@ def report_page(log: Log, contents: ReportContents) -> str:
     data = {
         "utc": shift is not None,
         "panels": [
-            {name: value for name, value in panel.items() if name not in ("svg", "series")}
+            {name: value for name, value in panel.items() if name not in ("svg", "series", "said")}
             for panel in panels
         ],
         **_time_data(contents),
@@ -313,7 +315,8 @@ def report_page(log: Log, contents: ReportContents) -> str:
             f'<section id="{ids[name]}"><h2>{name}</h2>{text}</section>' for name, text in filled.items()
         ),
     )
-    return page(title, body, data, "report.css", ["plot.js", "report.js"])
+    pictures = any(panel.get("kind") == STILL for panel in panels)
+    return page(title, body, data, "report.css", ["plot.js", "report.js"], pictures=pictures)
 
 
 def _time_data(contents: ReportContents) -> dict[str, Any]:
@@ -362,7 +365,7 @@ def _findings(
     result: Incidents, panels: Sequence[dict[str, Any]], moment: Callable[[int, int, int | None], str]
 ) -> str:
     """Return what happened: faults, worst first, with intervals and the chart that shows them; events; notes."""
-    shown = [panel["series"] if panel.get("kind") != "spectrum" else () for panel in panels]
+    shown = [panel["series"] if panel.get("kind") not in ("spectrum", STILL) else () for panel in panels]
 
     def item(incident: Incident) -> str:
         panel = chart_of(incident.series, shown)
@@ -508,7 +511,8 @@ def _figure(number: int, panel: dict[str, Any]) -> str:
         curve["name"] + (f" [{curve['unit']}]" if curve["unit"] and not unit else "")
         for curve in panel["curves"]
     ]
-    content = panel["svg"] + legend(names)
+    said = f'<p class="note">{cell_text(said, 600)}</p>' if (said := panel.get("said")) else ""
+    content = panel["svg"] + (legend(names) if names else "") + said
     return figure(panel["title"] + unit, 4, panel["about"], content, f"chart-{number}")
 
 

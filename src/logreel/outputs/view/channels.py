@@ -353,20 +353,29 @@ def _array(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
     field = request.text("field")
     with log.open(request) as opened:
         ch = opened[request.text("topic")]
-        reader = TableReader(ch, own_paths(ch, field))
         row = _row(log, ch, request)
         if row is None:
+            TableReader(ch, own_paths(ch, field))
             return JSONResponse({"t": None, "values": [], "unit": "", "count": 0})
-        table = reader.read(np.array([row], np.int64))
-        unit = (table.schema.field(1).metadata or {}).get(b"unit", b"").decode()
-        values = table.column(1).to_pylist()
-        time = int(ch.log.index.times_at(ch.number, np.array([row], np.int64))[0])
-    # A message of many records has a row for each, which are an array, too.
-    items = _numbers(values[0] if len(values) == 1 and isinstance(values[0], list) else values, ch, field)
+        time, items, unit = array_of(ch, field, row)
     shown = items[:ITEMS]
     return JSONResponse(
         {"t": time - log.start, "values": to_json_values(shown), "unit": unit, "count": len(items)}
     )
+
+
+def array_of(ch: Channel, field: str, row: int) -> tuple[int, list[Any], str]:
+    """Return the time (ns) of a message, the numbers of an array in it, and their unit; None: no number.
+
+    Raises UsageError for a field that is no array of numbers.
+    """
+    rows = np.array([row], np.int64)
+    table = TableReader(ch, own_paths(ch, field)).read(rows)
+    unit = (table.schema.field(1).metadata or {}).get(b"unit", b"").decode()
+    values = table.column(1).to_pylist()
+    # A message of many records has a row for each, which are an array, too.
+    items = _numbers(values[0] if len(values) == 1 and isinstance(values[0], list) else values, ch, field)
+    return int(ch.log.index.times_at(ch.number, rows)[0]), items, unit
 
 
 def _numbers(values: list[Any], ch: Channel, field: str) -> list[Any]:

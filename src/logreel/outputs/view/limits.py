@@ -38,8 +38,8 @@ SQL_MEMORY = "256MB"
 PARAMETERS, PROBLEMS = 20_000, 10_000
 #: Characters of a parameter of a request.
 CHARACTERS = 4000
-#: Bytes that a page sends: a note, or what a document shows.
-BODY = 1 << 20
+#: Bytes that a page sends: a note, or what a document shows, with pictures of its panels; bytes of one picture.
+BODY, DOCUMENT, STILL = 1 << 20, 6 << 20, 2 << 20
 #: Threads that answer, and requests that may wait for one.
 THREADS, WAITING = 4, 256
 #: Seconds that the answer about the session waits for logs that are still being opened.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import re
 import struct
@@ -11,7 +13,7 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from math import inf
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,22 +26,23 @@ from logreel.layout.arrow_arrays import buffer_of, text_metadata
 from logreel.lenses.facts import LINE, XY, Chart, Series
 from logreel.lenses.facts import SPECTROGRAM as SPECTROGRAM_CHART
 from logreel.log.log import Log
-from logreel.log.times import utc_shift
+from logreel.log.times import utc_shift, utc_text
 from logreel.meaning.charts import charts, first_charts, side_panels
-from logreel.meaning.columns import SampledColumn, SortedColumn, Window
+from logreel.meaning.columns import SampledColumn, SortedColumn, Window, row_at
 from logreel.meaning.curves import FUNCTIONS, Curve, broken_at, spectral_density
 from logreel.meaning.gaps import channel_gaps
 from logreel.meaning.layouts import LayoutCurve, found_series, meanings
 from logreel.outputs.http.routes import ARROW, BYTES, Parameters, RequestParameter, Route, number
-from logreel.outputs.view.channels import fields_of
+from logreel.outputs.view.channels import array_of, fields_of
 from logreel.outputs.view.columns import WantedSeries, checked_series, series_objects, wanted_series
 from logreel.outputs.view.limits import (
-    BODY,
+    DOCUMENT,
     HATCHED,
     PAIRS,
     PATIENCE,
     POINTS_PER_PIXEL,
     SPECTROGRAM,
+    STILL,
     TEXT_CHARACTERS,
 )
 from logreel.outputs.view.overview import json_object, read_note
@@ -47,6 +50,7 @@ from logreel.outputs.view.parameters import FROM, ONE_SERIES, SERIES, TO, pixels
 from logreel.registry.registry import states_of
 
 if TYPE_CHECKING:
+    from logreel.outputs.page.report import StillPanel
     from logreel.outputs.view.session import Session
     from logreel.outputs.view.view_log import ViewLog
 
@@ -99,7 +103,7 @@ def routes() -> list[Route]:
         Route("/api/functions", _functions),
         *chart_routes(),
         *spectrogram_routes(),
-        Route("/api/logs/{log}/document", _document, result=BYTES, body_bytes=BODY),
+        Route("/api/logs/{log}/document", _document, result=BYTES, body_bytes=DOCUMENT),
     ]
 
 
@@ -397,17 +401,43 @@ def _chart_series(series: Series) -> dict[str, Any]:
     }
 
 
-#: Panels of a page, and curves of a panel.
-DRAWN, CURVES = 64, 32
+#: Panels of a page, curves of a panel, and items of an array that is drawn.
+DRAWN, CURVES, DRAWN_ITEMS = 64, 32, 4000
 #: Pixels of a curve that is not read from the log by itself.
 DERIVED = 1500
+#: Panels whose contents are sections of every page.
+SECTIONS = ("text", "findings")
+#: First bytes of pictures that a page may send, by their media types.
+_STILL = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG\r\n\x1a\n": "image/png", b"RIFF": "image/webp"}
+
+
+class _Part(NamedTuple):
+    """What of a log a page shows.
+
+    start, end  ns; None: no bound
+    here        moment of the cursor, ns; None: there is none
+    zero        ns that times are told from; of UTC times the epoch
+    is_utc      whether times are told as UTC
+    """
+
+    start: int | None
+    end: int | None
+    here: int | None
+    zero: int
+    is_utc: bool
+
+    def told(self, time: int) -> str:
+        """Return a moment for sentences."""
+        since = time - self.zero
+        return f"{utc_text(since, 3)[11:-1]} UTC" if self.is_utc else f"{since / 1e9:.2f} s"
 
 
 def _document(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
     """Answer with a page that works offline and shows what the page of the viewer shows of a log.
 
-    The content has ``panels`` as in a layout, ``from`` and ``to`` in ns since the start of the log (null: no bound),
-    ``utc``, and ``notes``, if those are not the ones beside the log.
+    The content has ``panels`` as in a layout, ``from``, ``to`` and ``at``, the cursor, in ns since the start of the
+    log (null: none), ``utc``, and ``notes``, if those are not the ones beside the log. A panel that only the viewer
+    draws has a picture of what was seen as ``still``, a data URL.
     """
     # Not needed for the first picture.
     from logreel.outputs.page.report import Seen, report_of_view
@@ -416,14 +446,25 @@ def _document(session: Session, log: ViewLog, request: Parameters) -> ASGIApp:
     listed = content.get("panels")
     if not isinstance(listed, list) or len(listed) > DRAWN:
         raise UsageError(f"a page has a list of up to {DRAWN} panels")
-    lo, hi = (log.clock(_moment(content.get(name), name)) for name in ("from", "to"))
-    curves: dict[Series, Curve] = {}
-    seen = [chart for panel in listed if (chart := _seen_chart(log, panel, (lo, hi), request, curves))]
+    lo, hi, here = (log.clock(_moment(content.get(name), name)) for name in ("from", "to", "at"))
+    with log.open(request) as opened:
+        shift = utc_shift(opened) if content.get("utc") else None
+    part = _Part(lo, hi, here, log.start if shift is None else -shift, shift is not None)
+    curves, undrawn = dict[Series, Curve](), list[str]()
+    seen = []
+    for panel in listed:
+        if not isinstance(panel, Mapping):
+            raise UsageError("a panel is an object")
+        shown = _seen(log, panel, part, request, curves)
+        if shown is not None:
+            seen.append(shown)
+        elif panel.get("kind") not in SECTIONS:
+            undrawn.append(str(panel.get("title") or panel.get("kind"))[:TEXT_CHARACTERS])
     noted = content.get("notes")
     notes = [read_note(note, log.start) for note in noted] if isinstance(noted, list) else None
     with log.open(request) as opened:
-        is_utc = bool(content.get("utc")) and utc_shift(opened) is not None
-        page = report_of_view(opened, Seen(seen, curves, notes), start=lo, end=hi, utc=is_utc)
+        what = Seen(seen, curves, notes, undrawn=undrawn, here=here)
+        page = report_of_view(opened, what, start=lo, end=hi, utc=shift is not None)
     return Response(page.html.encode("utf-8", "replace"), media_type="application/octet-stream")
 
 
@@ -435,52 +476,118 @@ def _moment(value: Any, name: str) -> int | None:
     return int(value)
 
 
-def _seen_chart(
-    log: ViewLog,
-    panel: Any,
-    span: tuple[int | None, int | None],
-    request: Parameters,
-    curves: dict[Series, Curve],
-) -> Chart | None:
-    """Return the chart of a panel; SQL expressions are worked out into *curves*. None for a panel without curves."""
-    from logreel.outputs.page.report import curve_names
+def _seen(
+    log: ViewLog, panel: Mapping[str, Any], part: _Part, request: Parameters, curves: dict[Series, Curve]
+) -> Chart | StillPanel | None:
+    """Return what shows a panel; SQL expressions are worked out into *curves*. None for what no page draws."""
+    from logreel.outputs.page.report import StillPanel, curve_names
 
-    if not isinstance(panel, Mapping):
-        raise UsageError("a panel is an object")
     shown = str(panel.get("kind"))
-    wanted = panel.get("series") if shown == "plot" else [panel] if panel.get("topic") else []
-    if not isinstance(wanted, list) or len(wanted) > CURVES:
-        raise UsageError(f"a panel has a list of up to {CURVES} curves")
-    series = []
-    for data in wanted:
-        if not isinstance(data, Mapping) or not data.get("topic"):
-            raise UsageError("a curve is an object with a topic")
-        if data.get("hidden") or str(data.get("log", log.id)) != log.id:
-            continue
-        known = checked_series(data)
-        label, unit = (str(data.get(name) or "")[:TEXT_CHARACTERS] for name in ("label", "unit"))
-        curve = Series(known.topic, known.field or known.sql, known.function, label, unit, known.where)
-        if known.sql:
-            with suppress(LogError):
-                curves[curve] = _derived(log, known, span, request)
-        series.append(curve)
-    title = str(panel.get("title") or curve_names(series))[:TEXT_CHARACTERS]
+    title = str(panel.get("title") or "")[:TEXT_CHARACTERS]
+    if panel.get("still"):
+        return _still_panel(title or shown, panel["still"], part)
+    if shown == "array" and panel.get("topic"):
+        return _array_panel(log, panel, title or f"{panel['topic']}.{panel.get('field')}", part, request)
+    series = [
+        _seen_series(log, data, part, request, curves)
+        for data in _seen_curves(panel, shown)
+        if not data.get("hidden") and str(data.get("log", log.id)) == log.id
+    ]
     if shown == XY:
-        return Chart(title or "XY plot", (), XY)
-    if not series or shown not in ("plot", SPECTROGRAM_CHART):
+        named = title or " over ".join(curve.name for curve in reversed(series)) or "XY plot"
+        if len(series) != 2:
+            return StillPanel(named, "", "This plot had no two fields of this log.")
+        return Chart(named, tuple(series), XY, equal=panel.get("equal") is True)
+    if shown not in ("plot", SPECTROGRAM_CHART):
         return None
+    if not series:
+        return StillPanel(title or "Plot", "", "No curve of this log was shown here.")
     y = panel.get("y")
     limits = None
     if isinstance(y, list) and len(y) == 2 and all(isinstance(end, int | float) for end in y) and y[0] < y[1]:
         limits = float(y[0]), float(y[1])
-    return Chart(title, tuple(series), LINE if shown == "plot" else SPECTROGRAM_CHART, y=limits)
+    return Chart(
+        title or curve_names(series),
+        tuple(series),
+        LINE if shown == "plot" else SPECTROGRAM_CHART,
+        y=limits,
+    )
 
 
-def _derived(
-    log: ViewLog, wanted: WantedSeries, span: tuple[int | None, int | None], request: Parameters
-) -> Curve:
-    column = log.columns.get(wanted, request, inf)
-    with log.reading(column, request):
-        window = Window(column, *span)
-        times, values = window.points(DERIVED, POINTS_PER_PIXEL * DERIVED)
-    return Curve(wanted.topic, wanted.name, column.unit, times, values, len(window))
+def _seen_curves(panel: Mapping[str, Any], shown: str) -> list[Mapping[str, Any]]:
+    """Return the curves of a panel; raises UsageError for what is none."""
+    if shown == "plot":
+        wanted = panel.get("series") or []
+    elif shown == XY:
+        wanted = [panel[axis] for axis in "xy" if panel.get(axis)]
+    else:
+        wanted = [panel] if panel.get("topic") else []
+    if not isinstance(wanted, list) or len(wanted) > CURVES:
+        raise UsageError(f"a panel has a list of up to {CURVES} curves")
+    if not all(isinstance(data, Mapping) and data.get("topic") for data in wanted):
+        raise UsageError("a curve is an object with a topic")
+    return wanted
+
+
+def _seen_series(
+    log: ViewLog, data: Mapping[str, Any], part: _Part, request: Parameters, curves: dict[Series, Curve]
+) -> Series:
+    known = checked_series(data)
+    label, unit = (str(data.get(name) or "")[:TEXT_CHARACTERS] for name in ("label", "unit"))
+    series = Series(known.topic, known.field or known.sql, known.function, label, unit, known.where)
+    if known.sql:
+        with suppress(LogError):
+            column = log.columns.get(known, request, inf)
+            with log.reading(column, request):
+                window = Window(column, part.start, part.end)
+                times, values = window.points(DERIVED, POINTS_PER_PIXEL * DERIVED)
+            curves[series] = Curve(known.topic, known.name, column.unit, times, values, len(window))
+    return series
+
+
+def _still_panel(title: str, data: Any, part: _Part) -> StillPanel:
+    """Return a panel that is a picture of what was seen, from a data URL; raises UsageError for anything else."""
+    from logreel.outputs.page.html import cell_text
+    from logreel.outputs.page.report import StillPanel
+
+    _, comma, text = data.partition(",") if isinstance(data, str) else ("", "", "")
+    try:
+        picture = base64.b64decode(text, validate=True) if comma and len(text) <= 2 * STILL else b""
+    except binascii.Error:
+        picture = b""
+    media = next((media for magic, media in _STILL.items() if picture.startswith(magic)), None)
+    if media is None or len(picture) > STILL:
+        raise UsageError(f"the picture of a panel is no PNG, JPEG or WebP of at most {STILL} bytes")
+    told = "at the start of it" if part.here is None else f"at {part.told(part.here)}"
+    said = f"A still picture of what was seen {told}."
+    encoded = base64.b64encode(picture).decode()
+    image = f'<img alt="{cell_text(f"{title}: {said}")}" src="data:{media};base64,{encoded}">'
+    return StillPanel(title, image, said)
+
+
+def _array_panel(
+    log: ViewLog, panel: Mapping[str, Any], title: str, part: _Part, request: Parameters
+) -> StillPanel:
+    """Return the panel of an array at the cursor, or at the start of what is shown."""
+    from logreel.outputs.page.chart_svg import SvgAxis, SvgCurve, chart_svg, value_span
+    from logreel.outputs.page.report import StillPanel
+
+    field = str(panel.get("field"))
+    try:
+        with log.open(request) as opened:
+            ch = opened[str(panel["topic"])]
+            at = next((time for time in (part.here, part.start) if time is not None), log.start)
+            row = row_at(ch, at)
+            if row is None and (part.here is not None or not len(ch)):
+                return StillPanel(title, "", "No message of this channel is at or before the cursor.")
+            time, items, unit = array_of(ch, field, row or 0)
+    except LogError as error:
+        return StillPanel(title, "", f"This cannot be drawn: {error.text}.")
+    values = np.array([np.nan if item is None else item for item in items[:DRAWN_ITEMS]], np.float64)
+    said = f"{len(items)} values{f' [{unit}]' if unit else ''} over their index, of the message at {part.told(time)}"
+    said += f", of which the first {DRAWN_ITEMS} are drawn." if len(items) > DRAWN_ITEMS else "."
+    if not np.isfinite(values).any():
+        return StillPanel(title, "", said)
+    line = SvgCurve(np.arange(len(values), dtype=np.float64), values)
+    drawing = chart_svg([line], SvgAxis(-0.5, len(values) - 0.5), value_span([line]))
+    return StillPanel(title, drawing, said)

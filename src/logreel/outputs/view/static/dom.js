@@ -44,6 +44,19 @@ export function fit(canvas, width, height, ratio = devicePixelRatio || 1) {
   return pen;
 }
 
+/** Write the texts of elements at their places in `base` onto a picture of it. */
+export function written(pen, base, elements) {
+  const { left, top } = base.getBoundingClientRect();
+  pen.textAlign = "left";
+  pen.textBaseline = "middle";
+  for (const one of elements) {
+    const box = one.getBoundingClientRect(), style = getComputedStyle(one);
+    pen.font = `${style.fontSize} system-ui, sans-serif`;
+    pen.fillStyle = style.color;
+    if (box.width) pen.fillText(one.textContent, box.left - left, box.top - top + box.height / 2, box.width + 1);
+  }
+}
+
 /** Return a function that calls `work` at most once for each frame, with the arguments of the last call. */
 export function frame(work) {
   let waiting = null;

@@ -2,10 +2,13 @@
 
 import { css, save } from "./dom.js";
 import { plotSvg } from "./drawing.js";
+import { TITLES } from "./plots.js";
 import { wish } from "./series.js";
 
 /** Pixels of a picture for each of the screen. */
 const SCALE = 2;
+/** Panels of which a page gets a picture: its longer side in pixels, characters of one, and of all that a page gets. */
+const STILLS = new Set(["map", "scene", "picture", "spectrogram", "difference"]), MOST_PIXELS = 1600, STILL = 2 << 20, PAGE = 5 << 20;
 
 /** The file name that the server proposes, without folders. */
 function proposed(response, otherwise) {
@@ -89,18 +92,46 @@ export function takeaway(context) {
     return sheet.toBlob((blob) => { save(blob, nameFor(panel, "png")); say("Saved the panel as PNG."); });
   }
 
-  /** Save what is seen of each log as a page that needs no viewer: plots in sight, findings, notes, track and text of the window. */
+  /** Return the settings of a panel, with a picture of it where only the viewer draws it; all of them have room in one page. */
+  function sent(kind, panel, settings, title, most) {
+    const told = { kind, ...(panel?.settings?.() ?? settings), title: panel?.title ?? title };
+    if (!STILLS.has(kind) || !panel?.element) return told;
+    const { clientWidth: width, clientHeight: height } = panel.element, scale = Math.min(SCALE, MOST_PIXELS / Math.max(width, height, 1));
+    const drawn = panel.still?.(scale) ?? panel.picture?.(scale) ?? (kind === "difference" ? panel.element.querySelector("canvas") : null);
+    if (!drawn?.width || !drawn.height) return told;
+    const sheet = document.createElement("canvas"), pen = sheet.getContext("2d");
+    Object.assign(sheet, { width: drawn.width, height: drawn.height });
+    pen.fillStyle = css("--panel");
+    pen.fillRect(0, 0, sheet.width, sheet.height);
+    pen.drawImage(drawn, 0, 0);
+    const still = [0.9, 0.7, 0.4].map((quality) => sheet.toDataURL("image/webp", quality)).find((one) => one.length <= most);
+    return { ...told, ...(still ? { still } : {}) };
+  }
+
+  /** Return what a panel shows of one log, without naming the log; null for nothing. */
+  function share(panel, id) {
+    const of = (one) => (one?.log ?? context.logs[0].id) === id, own = (one) => { const { log: _, ...rest } = one; return rest; };
+    if (panel.kind === "xy") return of(panel.x) ? { ...panel, x: panel.x && own(panel.x), y: panel.y && own(panel.y) } : null;
+    if (panel.kind !== "plot") return of(panel) ? own(panel) : null;
+    const series = (panel.series ?? []).filter(of).map(own);
+    return series.length ? { ...own(panel), series } : null;
+  }
+
+  /** Save what is seen of each log as a page that needs no viewer: panels in sight, findings, notes, track and text of the window. */
   async function offline() {
     const room = context.plots.element.getBoundingClientRect();
     const frames = context.plots.frames.filter(({ element }) => { const box = element.getBoundingClientRect(); return box.bottom > room.top + 8 && box.top < room.bottom - 8; });
-    const panels = frames.map((frame) => ({ kind: frame.kind, ...(frame.panel?.settings?.() ?? frame.settings), title: frame.panel?.title ?? frame.settings.title }));
+    const seen = frames.map(({ kind, panel, settings, title }) => [kind, panel, settings, title.textContent]);
+    for (const group of [context.upper, context.lower]) for (const [kind, panel] of group?.panels ?? []) if (group.place.clientWidth) seen.push([kind, await panel, {}, TITLES[kind] ?? kind]);
+    const most = Math.min(STILL, PAGE / seen.length);
+    const panels = seen.map((one) => sent(...one, most));
     for (const log of context.logs) {
-      const of = (one) => (one.log ?? context.logs[0].id) === log.id;
-      const own = panels.map((panel) => ({ ...panel, ...(panel.series ? { series: panel.series.filter(of).map(({ log: _, ...one }) => one) } : {}) })).filter((panel) => (panel.series ? panel.series.length : of(panel)));
+      const own = panels.map((panel) => share(panel, log.id)).filter(Boolean);
       const [from, to] = view.isWhole() ? [null, null] : [view.window.from, view.window.to].map((at) => Math.round(time.toLog(log.id, at)));
       say(`Making a page of ${log.name} …`);
       try {
-        const content = { panels: own.map(({ log: _, ...panel }) => panel), from, to: to >= log.duration ? null : to, utc: time.clock === "utc", ...(context.notes.why(log.id) ? { notes: context.notes.of(log.id) } : {}) };
+        const at = view.cursor == null ? null : Math.round(time.toLog(log.id, view.cursor));
+        const content = { panels: own, from, to: to >= log.duration ? null : to, at, utc: time.clock === "utc", ...(context.notes.why(log.id) ? { notes: context.notes.of(log.id) } : {}) };
         const response = await api.fetch(`/api/logs/${log.id}/document`, {}, { content });
         save(new Blob([await response.blob()], { type: "text/html" }), `${log.name}.html`);
         say("Saved the page: it opens without a viewer and loads nothing.");

@@ -1,6 +1,6 @@
 // Pictures and video at the cursor.
 
-import { button, el, frame } from "../dom.js";
+import { button, el, fit, frame, written } from "../dom.js";
 import { menu } from "../menu.js";
 import { sentence } from "./sentence.js";
 import { Overlay } from "./picture/overlay.js";
@@ -72,6 +72,22 @@ class PicturePanel {
     const lists = await Promise.all(logs.map(async ({ id: log }) => (await api.get(`/api/logs/${log}/pictures`)).map((one) => ({ ...one, log, key: `${log} ${one.topic}` }))));
     this.all = lists.flat();
     this.draws.hidden = !this.all.some(({ clouds, detections }) => clouds.length || detections.length);
+  }
+
+  /** Return a canvas with the pictures as they are seen, with what is drawn on them, in `scale` pixels for each of the screen. */
+  still(scale) {
+    const shots = [...this.shots.values()].filter(({ t }) => t != null), { left, top, width, height } = this.place.getBoundingClientRect();
+    if (!shots.length) return null;
+    const sheet = document.createElement("canvas"), pen = fit(sheet, width, height, scale);
+    for (const { image, canvas, overlay } of shots) {
+      const box = image.getBoundingClientRect();
+      for (const one of [canvas, overlay.canvas].filter(({ hidden }) => !hidden)) {
+        const share = Math.min(box.width / one.width, box.height / one.height), wide = share * one.width, high = share * one.height;
+        pen.drawImage(one, box.left - left + (box.width - wide) / 2, box.top - top + (box.height - high) / 2, wide, high);
+      }
+    }
+    written(pen, this.place, this.place.querySelectorAll("figcaption > span"));
+    return sheet;
   }
 
   #say(text, bad = false) {

@@ -1,7 +1,7 @@
 // The scene in three dimensions: clouds, scans, poses, paths, actors, vehicles and frames at the cursor.
 
 import * as THREE from "/vendor/three/three.module.min.js";
-import { button, el, frame } from "../dom.js";
+import { button, el, fit, frame, written } from "../dom.js";
 import { menu } from "../menu.js";
 import { sentence } from "./sentence.js";
 import { metres } from "./map/flat.js";
@@ -190,6 +190,20 @@ class ScenePanel {
     return [{ text: "Colour" }, entry("colour", "", "As measured"), ...[...fields].map((name) => entry("colour", name, name)), entry("colour", "none", "One colour"), null,
       { text: "Size" }, entry("size", null, "Usual"), ...SIZES.map((pixels) => entry("size", pixels, `${pixels} px`)), null,
       { text: "Stay" }, ...DECAYS.map((seconds) => entry("decay", seconds, seconds ? `${seconds} s` : "Last cloud only"))];
+  }
+
+  /** Return a canvas with what is seen and its words, in `scale` pixels for each of the screen. */
+  picture(scale) {
+    const { clientWidth: width, clientHeight: height } = this.place;
+    if (!this.renderer || !this.answer || !width || !height) return null;
+    const sheet = document.createElement("canvas"), pen = fit(sheet, width, height, scale);
+    this.renderer.setPixelRatio(scale);
+    // What was drawn is there until the browser shows it.
+    this.#render();
+    pen.drawImage(this.renderer.domElement, 0, 0, width, height);
+    this.resize();
+    written(pen, this.place, this.place.querySelectorAll(".tag, .notes > li"));
+    return sheet;
   }
 
   #look(turn, tilt) {
