@@ -13,6 +13,7 @@ import pytest
 import logreel
 import logreel.outputs.view as viewer
 from browser.samples import sample
+from browser.test_panels import panels
 
 #: What eyes without one kind of cones see, of linear RGB (Machado, Oliveira, Fernandes 2009, severity 1).
 EYES = {
@@ -68,6 +69,20 @@ SMALL = """() => [...document.querySelectorAll("button, input, select, [role=tab
     .map((one) => [one.getBoundingClientRect(), one.getAttribute("aria-label") || one.textContent])
     .filter(([{ width, height }]) => Math.min(width, height) < 23.99)
     .map(([{ width, height }, name]) => `${name} ${width} ${height}`)"""
+#: Handles and controls whose pixels that can be hit, in the middle or elsewhere along them, are less than 24 × 24.
+HARD_TO_HIT = """() => [...document.querySelectorAll(".split, .grip, .yaxis, button, input, select, summary")]
+    .filter((one) => one.checkVisibility({ visibilityProperty: true }) && one.type !== "checkbox").flatMap((one) => {
+        one.scrollIntoView({ block: "center" });
+        const { left, top, width, height } = one.getBoundingClientRect(), wide = width > height;
+        const hit = (x, y) => one.contains(document.elementFromPoint(x, y));
+        const reach = (x, y, dx, dy) => { let n = 0; while (n < 30 && hit(x + n * dx, y + n * dy)) n++; return n; };
+        const sizes = [0.5, 0.2, 0.8, 0.05, 0.95].map((part) => {
+            const x = left + (wide ? part : 0.5) * width, y = top + (wide ? 0.5 : part) * height;
+            return Math.min(reach(x, y, 1, 0) + reach(x, y, -1, 0), reach(x, y, 0, 1) + reach(x, y, 0, -1));
+        });
+        const name = one.getAttribute("aria-label") || one.textContent.slice(0, 30) || one.className;
+        return Math.max(...sizes) >= 23 ? [] : [`${name}: ${Math.max(...sizes)}`];
+    })"""
 UNNAMED = """() => [...document.querySelectorAll("button, input, select, [tabindex], canvas")]
     .filter((one) => one.checkVisibility() && !one.closest("[aria-hidden=true]"))
     .filter((one) => !(one.getAttribute("aria-label") || one.labels?.length || one.textContent.trim() || one.title))
@@ -116,10 +131,13 @@ def test_names_fold_and_show_what_they_differ_by(view: Any, tmp_path: Path) -> N
 
 
 def test_targets_are_large_and_named_and_a_phone_is_enough(view: Any, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path))
+    battery = {"kind": "plot", "series": [{"topic": "battery_status", "field": "voltage_v"}]}
+    found = view(sample("ulog", tmp_path), state=panels(battery, {"kind": "map", "at": "right"}, battery))
     page = found.page
     page.wait_for_selector("#tree[data-ready]")
     assert page.evaluate(SMALL) == []
+    assert page.locator(".split").evaluate_all("(all) => all.length") == 5
+    assert page.evaluate(HARD_TO_HIT) == []
     assert page.evaluate(UNNAMED) == []
     found.shot("names-wide")
     page.set_viewport_size({"width": 414, "height": 896})
@@ -130,6 +148,8 @@ def test_targets_are_large_and_named_and_a_phone_is_enough(view: Any, tmp_path: 
         box = page.locator(region).bounding_box()
         assert box["width"] >= 360, region
         assert box["height"] >= 40, region
+    assert page.evaluate(HARD_TO_HIT) == []
+    page.evaluate("scrollTo(0, 0)")
     found.shot("phone")
     page.evaluate("scrollTo(0, 900)")
     found.shot("phone-below")
