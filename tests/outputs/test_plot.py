@@ -28,7 +28,8 @@ from logreel.meaning.columns import FieldColumn
 from logreel.meaning.curves import curves, extrema
 from logreel.meaning.layouts import checked_layout
 from logreel.outputs import vendor
-from logreel.outputs.page.plot import page_of, ticks
+from logreel.outputs.page.chart_svg import ticks
+from logreel.outputs.page.plot import page_of
 from support.builders.contents import SAMPLES
 from support.builders.sample_logs import tiny
 from support.harness.cli_runner import Run
@@ -398,28 +399,46 @@ LAYOUT = {
             "series": [{"topic": "gone", "field": "x"}, {"topic": "battery_status", "sql": "1"}],
         },
         {"kind": "plot", "title": "Mode", "series": [{"topic": "vehicle_status", "field": "nav_state"}]},
+        {"kind": "xy", "equal": True, **{a: {"topic": "vehicle_local_position", "field": a} for a in "xy"}},
+        {"kind": "xy", "title": "Half", "x": {"topic": "battery_status", "field": "voltage_v"}},
     ],
 }
+WAY = "vehicle_local_position.y over vehicle_local_position.x"
 LEFT = [
     "panel 4 lacks gone.x: the log has no such field",
     "panel 4 lacks battery_status.1: only the viewer draws SQL expressions",
+    "panel 7, 'Half', lacks one of its two curves",
     "panels that only the viewer shows: 1 map",
 ]
 
 
 def test_a_layout_names_what_is_plotted_and_what_is_not(log: logreel.Log, tmp_path: Path) -> None:
     plot = logreel.plot(log, layout=checked_layout(LAYOUT))
-    assert [panel.title for panel in plot.panels] == ["Attitude [deg]", "battery_status [V]", "Mode"]
+    assert [panel.title for panel in plot.panels] == [
+        "Attitude [deg]",
+        "battery_status [V]",
+        "Mode",
+        "vehicle_local_position: y over x",
+    ]
     assert plot.panels[0].names == ["Roll", "pitch"]
     assert plot.panels[2].states
     assert plot.left_out == LEFT
-    names = ["01-Attitude.svg", "02-battery_status", "03-Mode.svg"]
+    # Curves over each other have axes of their own, with names and units.
+    assert plot.panels[3].labels == ["x [m]", "y [m]"]
+    across, up = plot.panels[3].pair
+    assert across.tolist() == log["vehicle_local_position"]["x"].astype(float).tolist()
+    assert len(up) == len(across)
+    lines = plot.text(80).splitlines()
+    assert lines[lines.index("y [m] over x [m]") - 1] == "vehicle_local_position: y over x"
+    assert plot.still().count("<img") == 4
+    names = ["01-Attitude.svg", "02-battery_status", "03-Mode.svg", "04-vehicle_local_position"]
     paths = plot.save_each(os.fspath(tmp_path / "new"), format="svg")
     assert [os.path.basename(path).startswith(name) for path, name in zip(paths, names, strict=True)] == [
         True
-    ] * 3
+    ] * 4
     assert "Roll" in Path(paths[0]).read_text()
     assert "Roll" not in Path(paths[1]).read_text()
+    assert "y [m]" in Path(paths[3]).read_text()
     with pytest.raises(UsageError):
         logreel.plot(log, "battery_status", layout=checked_layout(LAYOUT))
     with pytest.raises(UsageError, match="gone"):
@@ -432,16 +451,17 @@ def test_the_plots_of_a_layout_are_drawn_without_a_screen(tmp_path: Path, run: R
     one.write_bytes(flight())
     two.write_bytes(SAMPLES[".bag"]())
     done = run("plot", one, "--layout", layout, "-o", f"{tmp_path}/out/")
-    assert (done.code, len(list((tmp_path / "out").glob("0*.png")))) == (0, 3)
+    assert (done.code, len(list((tmp_path / "out").glob("0*.png")))) == (0, 4)
     assert all(sentence in done.err for sentence in LEFT)
-    assert f"wrote 3 plots to {tmp_path}/out" in done.err
+    assert f"wrote 4 plots to {tmp_path}/out" in done.err
     done = run("plot", one, two, "--layout", layout, "-o", f"{tmp_path}/both/", "--format", "html", "--json")
-    assert len(list((tmp_path / "both/one").glob("*.html"))) == 3
+    assert len(list((tmp_path / "both/one").glob("*.html"))) == 4
     answers = [json.loads(line) for line in done.out.splitlines()]
     assert answers[0]["left_out"] == LEFT
     assert answers[0]["output"] == f"{tmp_path}/both/one"
     done = run("plot", one, "--layout", layout, "-o", tmp_path / "all.html")
-    assert len(page_data((tmp_path / "all.html").read_bytes())["panels"]) == 3
+    drawn = page_data((tmp_path / "all.html").read_bytes())["panels"]
+    assert [len(panel["curves"]) for panel in drawn] == [2, 1, 1, 0]
     assert "Attitude" in run("plot", one, "--layout", layout).out
     layout.write_text("{}")
     done = run("plot", one, "--layout", layout)
@@ -531,7 +551,10 @@ def test_a_report_has_the_plots_of_a_layout(tmp_path: Path, run: Run) -> None:
     assert done.code == 0
     assert all(sentence in done.err for sentence in LEFT)
     answer = json.loads(run("report", path, "--layout", layout, "-o", out, "--force", "--json").out)
-    assert (answer["charts"], answer["left_out"]) == (["Attitude", "battery_status.voltage_v", "Mode"], LEFT)
+    assert (answer["charts"], answer["left_out"]) == (
+        ["Attitude", "battery_status.voltage_v", "Mode", WAY],
+        LEFT,
+    )
     # All that is not a chart is as without a layout.
     assert '<section id="parameters">' in out.read_text()
     assert logreel.report(path, layout=layout).charts == tuple(answer["charts"])

@@ -20,6 +20,8 @@ from logreel.outputs.page.html import cell_text, packed, printable
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 190, 62, 8, 8, 22
 #: Height of a drawing of one curve over another, its points at most, and its pieces, the first of them the faintest.
 PAIR_HEIGHT, PAIRS, PIECES, FAINTEST = 320, 8000, 12, 0.4
+#: Pixels of curves that are drawn over each other, which are not reduced up to four times as many points.
+PAIRED = 250_000
 #: Points of all drawings of a page, about, of 7 bytes each; least and most pixels of a curve.
 POINTS, LEAST_PIXELS, MOST_PIXELS = 200_000, 50, (WIDTH - LEFT - RIGHT) // 2
 #: Curves have coordinates of a tenth of a unit.
@@ -127,6 +129,32 @@ def round_step(least: float) -> float:
     return float(next(power * n for n in (1, 2, 5, 10) if power * n >= least * (1 - 1e-9)))
 
 
+def limits_of(values: Any) -> tuple[float, float]:
+    """Return least and greatest value, apart from each other."""
+    if not len(values):
+        return 0.0, 1.0
+    lo, hi = float(values.min()), float(values.max())
+    if hi > lo:
+        return lo, hi
+    return lo - (abs(lo) * 0.01 or 1.0), hi + (abs(hi) * 0.01 or 1.0)
+
+
+def ticks(lo: float, hi: float, wanted: int, most: int | None = None) -> list[float]:
+    """Return round numbers from *lo* to *hi*: about *wanted*, and no more than *most*."""
+    if not hi > lo:
+        return [lo]
+    choices: list[tuple[int, list[float]]] = []
+    power = 10.0 ** np.floor(np.log10((hi - lo) / max(wanted, 1)))
+    for factor in (0.5, 1, 2, 2.5, 5, 10, 20):
+        step = power * factor
+        marks = np.arange(np.ceil(lo / step - 1e-9), np.floor(hi / step + 1e-9) + 1) * step
+        # Without negative zeros.
+        numbers = [float(f"{mark:.12g}") + 0.0 for mark in marks]
+        if numbers and (most is None or len(numbers) <= most):
+            choices.append((abs(len(numbers) - wanted), numbers))
+    return min(choices, key=lambda pair: pair[0])[1] if choices else [lo]
+
+
 def pixels_for(curves: int) -> int:
     """Return the width to which each of this number of curves of a page is reduced."""
     return min(max(POINTS // 4 // max(curves, 1), LEAST_PIXELS), MOST_PIXELS)
@@ -209,16 +237,11 @@ def pair_svg(x: F64, y: F64, labels: tuple[str, str], equal: bool = False, here:
     if equal:
         scale = max((across.high - across.low) / (right - LEFT), (up.high - up.low) / (bottom - TOP))
         across, up = _widened(across, scale * (right - LEFT)), _widened(up, scale * (bottom - TOP))
-    out = [f'<svg class="still" viewBox="0 0 {WIDTH} {PAIR_HEIGHT}" aria-hidden="true">']
+    out = [f'<svg class="still pair" viewBox="0 0 {WIDTH} {PAIR_HEIGHT}" aria-hidden="true">']
     out += _grid(across, up, PAIR_HEIGHT)
-    edges = np.linspace(0, len(x), min(PIECES, len(x)) + 1).astype(int).tolist()
-    for number, (first, last) in enumerate(pairwise(edges)):
-        path = _path(SvgCurve(x[first : last + 1], y[first : last + 1]), across, up, PAIR_HEIGHT)
-        strong = 1 - (1 - FAINTEST) * (1 - (number + 1) / (len(edges) - 1))
-        if path:
-            out.append(
-                f'<path class="t0" opacity="{strong:.2f}" transform="scale({1 / FINE:g})" d="{path}"/>'
-            )
+    for rows, strength in pieces_of(len(x)):
+        if path := _path(SvgCurve(x[rows], y[rows]), across, up, PAIR_HEIGHT):
+            out.append(f'<path class="t0" opacity="{strength}" transform="scale({1 / FINE:g})" d="{path}"/>')
 
     def place(row: int) -> tuple[float, float]:
         part, high = (float(axis.part(of[row : row + 1])[0]) for axis, of in ((across, x), (up, y)))
@@ -234,6 +257,17 @@ def pair_svg(x: F64, y: F64, labels: tuple[str, str], equal: bool = False, here:
     out.append(f'<text x="{LEFT + 4}" y="{TOP + 10}">{cell_text(labels[1], 90)}</text>')
     out.append(f'<text x="{right - 4}" y="{bottom - 5}" text-anchor="end">{cell_text(labels[0], 90)}</text>')
     return "".join([*out, "</svg>"])
+
+
+def pieces_of(points: int) -> list[tuple[slice, float]]:
+    """Return pieces of a curve over another one, each with its strength: 1 for the last one."""
+    edges = np.linspace(0, points, min(PIECES, points) + 1).astype(int).tolist()
+    weakest = (1 - FAINTEST) / max(len(edges) - 1, 1)
+    strengths = [round(1 - weakest * left, 2) for left in reversed(range(len(edges) - 1))]
+    return [
+        (slice(first, last + 1), strength)
+        for (first, last), strength in zip(pairwise(edges), strengths, strict=True)
+    ]
 
 
 def _widened(axis: SvgAxis, length: float) -> SvgAxis:
@@ -359,16 +393,21 @@ def _hatch(left: float, right: float) -> Iterator[str]:
     yield f'<path class="gap" d="{"".join(parts)}"/>'
 
 
+def sound_parts(sound: Any) -> list[slice]:
+    """Return the parts of bool[n] that are true."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], sound, [False]])))
+    return [slice(lo, hi) for lo, hi in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)]
+
+
 def _path(line: SvgCurve, x: SvgAxis, y: SvgAxis, height: int = HEIGHT) -> str:
     """Return a line as data of a path, in steps where values are stepped; parts without values are left out."""
     right, bottom = WIDTH - RIGHT, height - BOTTOM
     across = np.round(FINE * (LEFT + np.clip(x.part(line.x), 0, 1) * (right - LEFT)))
     up = np.round(FINE * (bottom - np.clip(y.part(line.y), -1, 2) * (bottom - TOP)))
     sound = np.isfinite(across) & np.isfinite(up)
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], sound, [False]])))
     out = []
-    for first, last in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
-        px, py = across[first:last].astype(np.int64), up[first:last].astype(np.int64)
+    for rows in sound_parts(sound):
+        px, py = across[rows].astype(np.int64), up[rows].astype(np.int64)
         # A point between two gaps is a dot, by the round ends of lines.
         out.append(f"M{px[0]} {py[0]}" + ("h0" if len(px) == 1 else ""))
         for right_by, down_by in zip(np.diff(px).tolist(), np.diff(py).tolist(), strict=True):
@@ -376,6 +415,6 @@ def _path(line: SvgCurve, x: SvgAxis, y: SvgAxis, height: int = HEIGHT) -> str:
                 out.append(f"h{right_by}" * (right_by != 0) + f"v{down_by}" * (down_by != 0))
             elif right_by or down_by:
                 out.append(f"l{right_by} {down_by}".replace(" -", "-"))
-        if line.stepped and last == len(sound):
+        if line.stepped and rows.stop == len(sound):
             out.append(f"H{FINE * right}")
     return "".join(out)

@@ -16,27 +16,34 @@ from logreel.dataclass import replace
 from logreel.errors import LogError, MissingDependencyError, UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import Destination, name_and_stream
-from logreel.lenses.facts import LINE
+from logreel.lenses.facts import LINE, XY
 from logreel.log.joined_log import Openable
 from logreel.log.log import Log
 from logreel.log.source_files import inputs_of, refusal
 from logreel.log.times import Time, duration_text, seconds_text, shift_of, utc_shift, utc_text
 from logreel.log.topic_fields import fields_by_topic
 from logreel.meaning.charts import FIRST, charts, field_units, first_charts, is_stamp
-from logreel.meaning.curves import Curve, curves, series_curve
+from logreel.meaning.curves import Curve, curves, paired, series_curve
 from logreel.meaning.layouts import ViewLayout, found_charts, read_layout
 from logreel.outputs.files import file_names, new_file
 from logreel.outputs.page.chart_svg import (
+    PAIRED,
+    PAIRS,
     WIDTH,
     SvgAxis,
     SvgCurve,
     chart_svg,
     figure,
     legend,
+    limits_of,
     occurring,
+    pair_svg,
     picture,
     picture_legend,
+    pieces_of,
     pixels_for,
+    sound_parts,
+    ticks,
     value_span,
 )
 from logreel.outputs.page.html import cell_text, packed, page, printable
@@ -49,17 +56,33 @@ TITLE = 60
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves with one value axis.
+    """Curves with one value axis, or one curve over another one.
 
     states        names of their numbers, if all have the same ones
     heading       name of the panel; empty: the topic
     curve_names   names of the curves; empty: their fields
+    is_pair       whether the second curve is drawn over the first, not over time
+    equal         of such a pair: whether both axes have the same scale
     """
 
     curves: tuple[Curve, ...]
     states: Mapping[int, str] = field(default_factory=dict)
     heading: str = ""
     curve_names: tuple[str, ...] = ()
+    is_pair: bool = False
+    equal: bool = False
+
+    @property
+    def pair(self) -> tuple[Any, Any]:
+        """Both curves of a pair at the times of the first: float64[n] each, with NaN where there is no value."""
+        x, y = self.curves
+        return paired(x, y, PAIRS)[1:]
+
+    def state_marks(self, values: Any, most: int) -> dict[float, str]:
+        """Return up to *most* names of the states that occur among *values*, by number."""
+        names = occurring(self.states, values)
+        step = -(-len(names) // max(most, 1)) or 1
+        return {float(number): names[number] for number in [*names][::step]}
 
     @property
     def names(self) -> list[str]:
@@ -72,7 +95,7 @@ class Panel:
     @property
     def labels(self) -> list[str]:
         """Names of the curves, with units that are not in the title."""
-        shared = len({curve.unit for curve in self.curves}) == 1
+        shared = len({curve.unit for curve in self.curves}) == 1 and not self.is_pair
         return [
             f"{name} [{curve.unit}]" if curve.unit and not shared else name
             for name, curve in zip(self.names, self.curves, strict=True)
@@ -81,6 +104,9 @@ class Panel:
     @property
     def title(self) -> str:
         """The heading, or the topic if all curves share it, and the unit if all share it."""
+        if self.is_pair:
+            topic = f"{self.curves[0].topic}: " if self.curves[0].topic == self.curves[1].topic else ""
+            return self.heading or f"{topic}{self.names[1]} over {self.names[0]}"
         topics, units = ({getattr(c, name) for c in self.curves} for name in ("topic", "unit"))
         unit = f" [{units.pop()}]" if len(units) == 1 and units != {""} else ""
         return (self.heading or (topics.pop() if len(topics) == 1 else "")) + unit
@@ -114,6 +140,14 @@ class Panels:
         if not ends:
             return self.origin, self.origin
         return int(min(a for a, _ in ends)), int(max(b for _, b in ends))
+
+    def held_to_the_end(self, curve: Curve) -> Curve:
+        """Return a curve whose values hold with its last value at the end of all curves, too."""
+        last = self.span[1]
+        if not curve.stepped or not len(curve.times) or curve.times[-1] >= last:
+            return curve
+        values = np.append(curve.values, curve.values[-1])
+        return replace(curve, times=np.append(curve.times, last), values=values)
 
     @property
     def axis(self) -> str:
@@ -306,7 +340,7 @@ def _first_panels(log: Log, start: Time | None, end: Time | None) -> Iterator[Pa
 def _layout_panels(
     log: Log, layout: ViewLayout, start: Time | None, end: Time | None, left: list[str]
 ) -> Iterator[Panel]:
-    """Yield the panels with curves over time of a layout; *left* gets a sentence for all else."""
+    """Yield the panels with plots of a layout; *left* gets a sentence for all else."""
     units, states = field_units(log), states_of(log)
     start = log.start if start is None else start
     plots, lacking = found_charts(log, layout)
@@ -315,12 +349,18 @@ def _layout_panels(
         drawn: list[tuple[Curve, str]] = []
         for series in chart.series:
             try:
-                curve = series_curve(log, series, start, end, PIXELS)
+                curve = series_curve(log, series, start, end, PAIRED if chart.kind == XY else PIXELS)
                 unit = curve.unit or ("" if series.function else units.get((curve.topic, curve.field), ""))
                 drawn.append((replace(curve, unit=unit), series.name))
             except LogError as error:
                 left.append(f"{series.topic}.{series.field} cannot be drawn: {error.text}")
-        if drawn:
+        if chart.kind == XY:
+            if len(drawn) == 2:
+                (x, first), (y, second) = drawn
+                yield Panel(
+                    (x, y), heading=chart.title, curve_names=(first, second), is_pair=True, equal=chart.equal
+                )
+        elif drawn:
             names = [states.get(curve.topic, {}).get(curve.field, {}) for curve, _ in drawn]
             yield Panel(
                 tuple(curve for curve, _ in drawn),
@@ -359,10 +399,13 @@ def text_of(plot: Panels, width: int, height: int, color: bool) -> str:
     each = max(height // len(plot.panels) - 1 if height else HEIGHT, LEAST_HEIGHT)
     first, last = plot.span
     lines = []
-    for number, panel in enumerate(plot.panels):
+    over_time = [panel for panel in plot.panels if not panel.is_pair]
+    for panel in plot.panels:
+        is_last = bool(over_time) and panel is over_time[-1]
         lines += _heading(panel, width, color)
-        lines += _panel(plot, panel, (first, last), width, each, color, number == len(plot.panels) - 1)
-    lines.append(plot.axis.rjust(width))
+        lines += _panel(plot, panel, (first, last), width, each, color, is_last)
+        if is_last:
+            lines.append(plot.axis.rjust(width))
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -372,6 +415,11 @@ def _heading(panel: Panel, width: int, color: bool) -> list[str]:
     # Of a very long name the end says most.
     lines = [title if len(title) <= width else f"…{title[1 - width :]}"] if title else []
     used = len(lines[0]) if lines else width
+    if panel.is_pair:
+        return [
+            *lines,
+            textwrap.shorten(printable(" over ".join(reversed(panel.labels))), width, placeholder="…"),
+        ]
     for i, (name, curve) in enumerate(zip(map(printable, panel.labels), panel.curves, strict=True)):
         label = f"⣀⡠ {name}" if len(panel.curves) > 1 else name
         if not len(curve.times):
@@ -406,10 +454,12 @@ def _panel(
     figure.clear()
     figure.plot_size(width, height)
     figure.theme("colorless")
+    if panel.is_pair:
+        return _pair_lines(plotext, plot, panel, width, height, color)
     drawn = [_in_steps(plot, curve.reduced(2 * width).broken()) for curve in panel.curves]
     known = [curve.values[np.isfinite(curve.values)] for curve in drawn]
     values = np.concatenate(known) if known else np.empty(0)
-    lo, hi = _limits(values)
+    lo, hi = limits_of(values)
     for number, curve in enumerate(drawn):
         for seconds, numbers in _pieces(plot, curve):
             signal = figure.signal(seconds, numbers, marker=_marker(plotext, number, color))
@@ -423,17 +473,45 @@ def _panel(
     most = min(max(2, (width - room) // APART), MOST_MOMENTS)
     moments = ticks(begin, end, most, most) if last else []
     x.ticks(moments, [_moment(plot, at, span[1] - span[0]) for at in moments])
-    text: str = figure.build().string()
+    return _built(plotext, color)
+
+
+def _built(plotext: Any, color: bool) -> list[str]:
+    text: str = plotext.figure.build().string()
     plain: str = text if color else plotext.uncolorize(text)
     return plain.splitlines()
+
+
+def _pair_lines(plotext: Any, plot: Panels, panel: Panel, width: int, height: int, color: bool) -> list[str]:
+    """Return one curve over another as lines."""
+    figure, (across, up) = plotext.figure, panel.pair
+    for rows in sound_parts(np.isfinite(across) & np.isfinite(up)):
+        signal = figure.signal(across[rows].tolist(), up[rows].tolist(), marker=_marker(plotext, 0, color))
+        figure.draw(signal.lines())
+    (left, right), (low, top) = (limits_of(values[np.isfinite(values)]) for values in (across, up))
+    if panel.equal:
+        # A column is two dots wide, a line four dots high.
+        wide, high = 2 * (width - NUMBERS), 4 * (height - 3)
+        scale = max((right - left) / wide, (top - low) / high)
+        left, right = (left + right - scale * wide) / 2, (left + right + scale * wide) / 2
+        low, top = (low + top - scale * high) / 2, (low + top + scale * high) / 2
+    x, y = figure.ruler("x"), figure.ruler("y")
+    x.lim(left, right)
+    y.lim(low, top)
+    room, _ = _value_marks(plot, panel, up[np.isfinite(up)], height)
+    below = ticks(left, right, TICKS, max(2, (width - room) // APART))
+    beside = ticks(low, top, min(TICKS, height // 2))
+    x.ticks(below, [f"{mark:.6g}" for mark in below])
+    y.ticks(beside, [_cut(f"{mark:.6g}", room).rjust(room) for mark in beside])
+    return _built(plotext, color)
 
 
 def _value_marks(plot: Panels, panel: Panel, values: Any, height: int) -> tuple[int, dict[float, str]]:
     """Return the columns for texts at the value axis, the same for all panels, and these by value."""
     room = max([NUMBERS, *(min(len(name), NAMES) for other in plot.panels for name in _drawn_states(other))])
     if panel.states:
-        return room, _state_marks(panel, values, height // 2)
-    return room, {mark: f"{mark:.6g}" for mark in ticks(*_limits(values), min(TICKS, height // 2))}
+        return room, panel.state_marks(values, height // 2)
+    return room, {mark: f"{mark:.6g}" for mark in ticks(*limits_of(values), min(TICKS, height // 2))}
 
 
 def _drawn_states(panel: Panel) -> list[str]:
@@ -441,14 +519,7 @@ def _drawn_states(panel: Panel) -> list[str]:
     if not panel.states:
         return []
     values = np.concatenate([curve.values for curve in panel.curves])
-    return [*_state_marks(panel, values[np.isfinite(values)], len(panel.states)).values()]
-
-
-def _state_marks(panel: Panel, values: Any, most: int) -> dict[float, str]:
-    """Return up to *most* names of the states that occur, by number."""
-    names = occurring(panel.states, values)
-    step = -(-len(names) // max(most, 1)) or 1
-    return {float(number): names[number] for number in [*names][::step]}
+    return [*panel.state_marks(values[np.isfinite(values)], len(panel.states)).values()]
 
 
 def _cut(text: str, room: int) -> str:
@@ -457,20 +528,11 @@ def _cut(text: str, room: int) -> str:
 
 def _in_steps(plot: Panels, curve: Curve) -> Curve:
     """Return a curve whose line has the steps of a held one."""
-    curve = _held_to_the_end(plot, curve)
+    curve = plot.held_to_the_end(curve)
     if not curve.stepped or len(curve.times) < 2:
         return curve
     times = np.repeat(curve.times, 2)[1:]
     return replace(curve, times=times, values=np.repeat(curve.values, 2)[:-1])
-
-
-def _held_to_the_end(plot: Panels, curve: Curve) -> Curve:
-    """Return a held curve with its last value at the end of all curves, too."""
-    last = plot.span[1]
-    if not curve.stepped or not len(curve.times) or curve.times[-1] >= last:
-        return curve
-    values = np.append(curve.values, curve.values[-1])
-    return replace(curve, times=np.append(curve.times, last), values=values)
 
 
 def _marker(plotext: Any, number: int, color: bool) -> Any:
@@ -481,36 +543,8 @@ def _marker(plotext: Any, number: int, color: bool) -> Any:
 
 def _pieces(plot: Panels, curve: Any) -> Any:
     """Yield runs of points without NaN, as seconds and values."""
-    sound = np.isfinite(curve.values)
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], sound, [False]])))
-    for lo, hi in zip(edges[::2], edges[1::2], strict=True):
-        yield ((curve.times[lo:hi] - plot.origin) / 1e9).tolist(), curve.values[lo:hi].tolist()
-
-
-def _limits(values: Any) -> tuple[float, float]:
-    """Return least and greatest value, apart from each other."""
-    if not len(values):
-        return 0.0, 1.0
-    lo, hi = float(values.min()), float(values.max())
-    if hi > lo:
-        return lo, hi
-    return lo - (abs(lo) * 0.01 or 1.0), hi + (abs(hi) * 0.01 or 1.0)
-
-
-def ticks(lo: float, hi: float, wanted: int, most: int | None = None) -> list[float]:
-    """Return round numbers from *lo* to *hi*: about *wanted*, and no more than *most*."""
-    if not hi > lo:
-        return [lo]
-    choices: list[tuple[int, list[float]]] = []
-    power = 10.0 ** np.floor(np.log10((hi - lo) / max(wanted, 1)))
-    for factor in (0.5, 1, 2, 2.5, 5, 10, 20):
-        step = power * factor
-        marks = np.arange(np.ceil(lo / step - 1e-9), np.floor(hi / step + 1e-9) + 1) * step
-        # Without negative zeros.
-        numbers = [float(f"{mark:.12g}") + 0.0 for mark in marks]
-        if numbers and (most is None or len(numbers) <= most):
-            choices.append((abs(len(numbers) - wanted), numbers))
-    return min(choices, key=lambda pair: pair[0])[1] if choices else [lo]
+    for rows in sound_parts(np.isfinite(curve.values)):
+        yield ((curve.times[rows] - plot.origin) / 1e9).tolist(), curve.values[rows].tolist()
 
 
 def _moment(plot: Panels, seconds: float, span: int) -> str:
@@ -525,8 +559,8 @@ def _moment(plot: Panels, seconds: float, span: int) -> str:
 
 #: Colours that the colour-blind can distinguish (Okabe and Ito), without yellow, which is hard to see on white.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-#: Size in inches: width, height of a panel, and of titles and the time axis; dots per inch of PNG.
-_WIDTH, _PANEL, _MARGIN, _DPI = 11.0, 2.2, 0.9, 110
+#: Inches: width, height of a panel over time, of another one, and of titles and the time axis; dots per inch of PNG.
+_WIDTH, _PANEL, _PAIR, _MARGIN, _DPI = 11.0, 2.2, 4.4, 0.9, 110
 
 
 def write_png(plot: Panels, out: IO[bytes]) -> None:
@@ -556,48 +590,72 @@ def _figure(plot: Panels) -> Any:
     except ImportError as error:
         raise MissingDependencyError("matplotlib", "plot") from error
 
-    figure = Figure(figsize=(_WIDTH, _MARGIN + _PANEL * len(plot.panels)), layout="constrained")
+    heights = [_PAIR if panel.is_pair else _PANEL for panel in plot.panels]
+    figure = Figure(figsize=(_WIDTH, _MARGIN + sum(heights)), layout="constrained")
     figure.suptitle(_plain(os.path.basename(plot.name)), fontsize=10)
-    axes = figure.subplots(len(plot.panels), 1, sharex=True, squeeze=False)[:, 0]
-    pixels = int(_WIDTH * _DPI)
+    axes = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
+    over_time = [ax for panel, ax in zip(plot.panels, axes, strict=True) if not panel.is_pair]
     for panel, ax in zip(plot.panels, axes, strict=True):
-        for number, (name, curve) in enumerate(zip(panel.labels, panel.curves, strict=True)):
-            drawn = _held_to_the_end(plot, curve.reduced(pixels).broken())
-            color = _COLOURS[number % len(_COLOURS)]
-            ax.plot(
-                _moments(plot, drawn.times),
-                drawn.values,
-                label=_plain(name),
-                color=color,
-                linewidth=1,
-                drawstyle="steps-post" if curve.stepped else "default",
-            )
-        for gap in dict.fromkeys(gap for curve in panel.curves for gap in curve.gaps):
-            # Hatched: nothing was measured there.
-            low, high = _moments(plot, np.array(gap, np.int64))
-            ax.axvspan(low, high, facecolor="none", edgecolor="#bbbbbb", hatch="///", linewidth=0)
-        if not any(len(curve.times) for curve in panel.curves):
-            ax.set_yticks([])
-            ax.text(
-                0.5, 0.5, "no messages", transform=ax.transAxes, ha="center", va="center", color="#666666"
-            )
-        if panel.states:
-            values = np.concatenate([curve.values for curve in panel.curves] or [np.empty(0)])
-            marks = _state_marks(panel, values[np.isfinite(values)], len(panel.states))
-            ax.set_yticks([*marks], [_plain(name) for name in marks.values()])
+        if panel.is_pair:
+            _draw_pair(panel, ax)
+        else:
+            _draw_over_time(plot, panel, ax)
         ax.set_title(_plain(panel.title), fontsize=9, loc="left")
-        ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
         ax.grid(color="#dddddd", linewidth=0.6)
         ax.spines[["top", "right"]].set_visible(False)
         ax.tick_params(labelsize=8)
-    if plot.shift is not None:
+    for ax in over_time[:-1]:
+        ax.sharex(over_time[-1])
+        ax.tick_params(labelbottom=False)
+    if plot.shift is not None and over_time:
         # matplotlib has no types for these.
         untyped: Any = dates
         locator = untyped.AutoDateLocator()
-        axes[-1].xaxis.set_major_locator(locator)
-        axes[-1].xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))
-    axes[-1].set_xlabel(_plain(plot.axis), fontsize=8)
+        over_time[-1].xaxis.set_major_locator(locator)
+        over_time[-1].xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator))
+    if over_time:
+        over_time[-1].set_xlabel(_plain(plot.axis), fontsize=8)
     return figure
+
+
+def _draw_pair(panel: Panel, ax: Any) -> None:
+    """Draw one curve over another: from faint to strong, a circle at the start, a square at the end."""
+    across, up = panel.pair
+    sound = np.flatnonzero(np.isfinite(across) & np.isfinite(up))
+    for rows, strength in pieces_of(len(across)):
+        ax.plot(across[rows], up[rows], color=_COLOURS[0], linewidth=1, alpha=strength)
+    for row, mark, face in ((sound[:1], "o", "white"), (sound[-1:], "s", _COLOURS[0])):
+        ax.plot(across[row], up[row], mark, color=_COLOURS[0], markerfacecolor=face)
+    if panel.equal:
+        ax.set_aspect("equal", adjustable="datalim")
+    first, second = map(_plain, panel.labels)
+    ax.set_xlabel(first, fontsize=8)
+    ax.set_ylabel(second, fontsize=8)
+
+
+def _draw_over_time(plot: Panels, panel: Panel, ax: Any) -> None:
+    for number, (name, curve) in enumerate(zip(panel.labels, panel.curves, strict=True)):
+        drawn = plot.held_to_the_end(curve.reduced(int(_WIDTH * _DPI)).broken())
+        ax.plot(
+            _moments(plot, drawn.times),
+            drawn.values,
+            label=_plain(name),
+            color=_COLOURS[number % len(_COLOURS)],
+            linewidth=1,
+            drawstyle="steps-post" if curve.stepped else "default",
+        )
+    for gap in dict.fromkeys(gap for curve in panel.curves for gap in curve.gaps):
+        # Hatched: nothing was measured there.
+        low, high = _moments(plot, np.array(gap, np.int64))
+        ax.axvspan(low, high, facecolor="none", edgecolor="#bbbbbb", hatch="///", linewidth=0)
+    if not any(len(curve.times) for curve in panel.curves):
+        ax.set_yticks([])
+        ax.text(0.5, 0.5, "no messages", transform=ax.transAxes, ha="center", va="center", color="#666666")
+    if panel.states:
+        values = np.concatenate([curve.values for curve in panel.curves] or [np.empty(0)])
+        marks = panel.state_marks(values[np.isfinite(values)], len(panel.states))
+        ax.set_yticks([*marks], [_plain(name) for name in marks.values()])
+    ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
 
 
 def _moments(plot: Panels, times: Any) -> Any:
@@ -648,9 +706,11 @@ def page_of(plot: Panels) -> str:
         "panels": [
             {
                 "title": panel.title,
+                # Curves over each other stay as they are drawn.
                 "curves": [
                     _curve_data(name, curve.reduced(pixels), zero, panel.states)
                     for name, curve in zip(panel.names, panel.curves, strict=True)
+                    if not panel.is_pair
                 ],
             }
             for panel in plot.panels
@@ -667,7 +727,8 @@ def page_of(plot: Panels) -> str:
 def _figure_html(plot: Panels, panel: Panel, pixels: int, zero: int) -> str:
     """Return the still picture of a panel, which scripts replace by one that can be zoomed."""
     drawing = _drawing(plot, panel, pixels, zero)
-    content = drawing + legend(panel.labels) if drawing else '<div class="empty">no messages</div>'
+    names = [] if panel.is_pair else panel.labels
+    content = drawing + legend(names) if drawing else '<div class="empty">no messages</div>'
     return figure(panel.title, 2, "", content)
 
 
@@ -678,12 +739,14 @@ def _still_html(plot: Panels, panel: Panel, width: int) -> str:
     content = picture(drawing, about, width) if drawing else "no messages"
     return (
         f'<div style="max-width:{width}px;margin:6px 0"><b>{cell_text(panel.title, 300)}</b><br>{content}<br>'
-        f"{picture_legend(panel.labels)}</div>"
+        f"{picture_legend([] if panel.is_pair else panel.labels)}</div>"
     )
 
 
 def _drawing(plot: Panels, panel: Panel, pixels: int, zero: int) -> str:
     """Return a panel as SVG; empty without messages."""
+    if panel.is_pair:
+        return pair_svg(*panel.pair, (panel.labels[0], panel.labels[1]), panel.equal)
     first, last = plot.span
     lines = []
     for curve in panel.curves:

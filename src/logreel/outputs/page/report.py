@@ -29,6 +29,7 @@ from logreel.ops.inspect.incidents import Incident, incidents
 from logreel.ops.inspect.text import lines_between
 from logreel.outputs.files import new_file
 from logreel.outputs.page.chart_svg import (
+    PAIRED,
     PAIRS,
     PageClock,
     SvgAxis,
@@ -90,8 +91,6 @@ def _title(series: Sequence[Series]) -> str:
 POINTS, LEAST_PIXELS, MOST_PIXELS = 150_000, 150, 1500
 #: Most gaps of a curve that are hatched.
 GAPS = 100
-#: Pixels of curves that are drawn over each other, which are not reduced up to four times as many points.
-PAIRED = 250_000
 #: A curve whose values differ by less than this share of their size needs the digits of float64.
 NARROW = 1e-4
 
@@ -396,13 +395,17 @@ def report(
     chosen = layout if isinstance(layout, ViewLayout) else read_layout(layout)
     with as_open_log(log) as opened:
         plots, lacking = found_charts(opened, chosen)
-        named = [replace(chart, title=chart.title or curve_names(chart.series)) for chart in plots]
+        named = [
+            replace(chart, title=chart.title or curve_names(chart.series, chart.kind == XY))
+            for chart in plots
+        ]
         return _report(opened, (start, end), utc, progress, Seen(named, is_page=False, left_out=lacking))
 
 
-def curve_names(series: Iterable[Series]) -> str:
+def curve_names(series: Iterable[Series], is_pair: bool = False) -> str:
     """Return a title for a chart without one: its curves."""
-    return ", ".join(f"{curve.topic}.{curve.name}" for curve in series)
+    names = [f"{curve.topic}.{curve.name}" for curve in series]
+    return " over ".join(reversed(names)) if is_pair else ", ".join(names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -494,7 +494,7 @@ def _seen(
         if not data.get("hidden") and str(data.get("log", log.id)) == log.id
     ]
     if shown == XY:
-        named = title or " over ".join(curve.name for curve in reversed(series)) or "XY plot"
+        named = title or curve_names(series, True) or "XY plot"
         if len(series) != 2:
             return StillPanel(named, "", "This plot had no two fields of this log.")
         return Chart(named, tuple(series), XY, equal=panel.get("equal") is True)
