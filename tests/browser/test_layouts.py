@@ -258,7 +258,10 @@ def layout_menu(page: Any, entry: str) -> None:
     page.locator(".menu button", has_text=re.compile(rf"^[✓\s]*{re.escape(entry)}$")).click()
 
 
-def test_layouts_with_names_are_kept_for_a_kind_of_vehicle(view: Any, tmp_path: Path) -> None:
+def test_layouts_with_names_are_kept_for_a_kind_of_vehicle(
+    view: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGREEL_DATA", str(tmp_path / "data"))
     found = view(sample("ulog", tmp_path), state=THREE)
     page = found.page
 
@@ -266,6 +269,7 @@ def test_layouts_with_names_are_kept_for_a_kind_of_vehicle(view: Any, tmp_path: 
         page.keyboard.type(text)
         page.keyboard.press("Enter")
         page.wait_for_selector("dialog[open]", state="detached")
+        found.settle()
 
     layout_menu(page, "Save as…")
     name("three <b>")
@@ -295,18 +299,36 @@ def test_layouts_with_names_are_kept_for_a_kind_of_vehicle(view: Any, tmp_path: 
     page.keyboard.press("Escape")
     layout_menu(page, "pair")
     found.settle()
-    # Logs of the kind begin with it, without a click.
+    # Logs of the kind begin with it, without a click: in a viewer with another port, too, which this browser never saw.
     layout_menu(page, "Begin with it")
-    found.open()
-    page.reload()
-    page.wait_for_selector("html[data-ready=yes]")
+    found.settle()
+    assert page.evaluate("localStorage.getItem('logreel.layouts')") is None
+    found = view(sample("ulog", tmp_path))
+    page = found.page
     assert len(places(page)) == 2
     layout_menu(page, "pair")
     found.settle()
     layout_menu(page, "Delete")
-    stored = json.loads(page.evaluate("localStorage.getItem('logreel.layouts')"))
+    page.wait_for_function("() => document.getElementById('said').textContent.startsWith('Deleted')")
+    stored = json.loads((tmp_path / "data/layouts.json").read_text())["layouts"]
     assert [*stored["ulog rotary wing"]] == ["three <b>"]
     assert stored["ulog rotary wing"]["three <b>"]["panels"][2]["series"][0]["means"] == "roll"
+    # A viewer that may not write leaves them to the browser, as another one did before.
+    page.route("**/api/layouts", lambda route: route.fulfill(status=500, json={"error": "read-only"}))
+    layout_menu(page, "Save as…")
+    name("here")
+    page.wait_for_function("() => localStorage.getItem('logreel.layouts')")
+    page.unroute("**/api/layouts")
+    found.errors.clear()
+    page.reload()
+    page.wait_for_selector("html[data-ready=yes]")
+    layout_menu(page, "here")
+    layout_menu(page, "Begin with it")
+    page.wait_for_function("() => !localStorage.getItem('logreel.layouts').includes('here')")
+    stored = json.loads((tmp_path / "data/layouts.json").read_text())
+    assert ([*stored["layouts"]["ulog rotary wing"]], stored["begin"]) == (
+        ["three <b>", "here"], {"ulog rotary wing": "here"},
+    )  # fmt: skip
     # What somebody else wrote there does no harm.
     page.evaluate('localStorage.setItem(\'logreel.layouts\', \'{"ulog rotary wing": {"bad": 5}, "x": 7}\')')
     layout_menu(page, "bad")

@@ -9,10 +9,13 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from logreel.dataclass import dataclass, field, replace
 from logreel.errors import LogError, UsageError
+from logreel.io.atomic_file import sync_name
 from logreel.lenses.facts import LINE, XY, Chart, Series
 from logreel.log.log import Log
 from logreel.log.topic_fields import check_fields
@@ -23,6 +26,8 @@ from logreel.meaning.curves import TIMES, function_named, paths_of
 VERSIONS = (1, 2)
 #: Bytes of a file, panels of a layout, curves of a panel, and characters of a text.
 BYTES, PANELS, CURVES, CHARACTERS = 1 << 20, 200, 64, 2000
+#: Bytes of all layouts that are kept, kinds of vehicles, layouts of each, and characters of a name.
+KEPT_BYTES, VEHICLES, NAMED, NAME = 8 << 20, 100, 100, 120
 #: Kind of a panel that has curves over time.
 PLOT = "plot"
 #: Where a panel stands: in a row of its own, at the right of the panel before it, or below it in the same row.
@@ -314,3 +319,127 @@ def _has(log: Log, series: Series) -> bool:
         check_fields(ch, paths_of(ch, series.field))
         return bool(series.field)
     return False
+
+
+class KeptLayouts:
+    """Layouts that a person keeps by name, for each kind of vehicle, in one file: JSON.
+
+    path  of the file; None: nothing is kept
+    why   why nothing is kept
+    """
+
+    def __init__(self, path: Path | None, why: str = "") -> None:
+        self.path, self._why, self._lock = path, why, Lock()
+
+    @property
+    def why(self) -> str:
+        """Why layouts are not kept; empty if they are."""
+        if self.path is None:
+            return self._why
+        folder = next((parent for parent in self.path.parents if parent.exists()), self.path.parent)
+        return "" if os.access(folder, os.W_OK) else f"the folder {folder} cannot be written to"
+
+    def read(self) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+        """Return layouts by kind of vehicle and name, and the name of the one that each kind begins with.
+
+        What is not as it was written is left out.
+        """
+        data: dict[str, Any] = {}
+        with suppress(LogError):
+            data = self._content()
+        layouts, begin = (
+            part if isinstance(part := data.get(name), dict) else {} for name in ("layouts", "begin")
+        )
+        kept = {
+            vehicle: {name: layout for name, layout in named.items() if _is_layout(layout)}
+            for vehicle, named in layouts.items()
+            if isinstance(named, dict)
+        }
+        return kept, {vehicle: name for vehicle, name in begin.items() if name in kept.get(vehicle, {})}
+
+    def _content(self) -> dict[str, Any]:
+        """Return what the file holds, nothing if there is none; raises LogError if it cannot be read."""
+        data: Any = {}
+        if self.path is not None:
+            try:
+                with suppress(FileNotFoundError), open(self.path, "rb") as file:
+                    data = json.loads(file.read(KEPT_BYTES + 1)[:KEPT_BYTES], parse_constant=_no_number)
+            except (OSError, ValueError, RecursionError) as error:
+                raise LogError(f"{self.path} cannot be read: move it away, or mend it ({error})") from error
+        return data if isinstance(data, dict) else {}
+
+    def change(
+        self,
+        vehicle: Any,
+        name: Any,
+        layout: Any = None,
+        *,
+        replaces: Any = None,
+        begins: bool | None = None,
+    ) -> None:
+        """Keep a layout, or remove the one of this name, or say whether logs of the kind begin with it.
+
+        layout    None: it is removed
+        replaces  name that it had before, if it gets another one
+        begins    in place of these
+
+        Raises UsageError for what is no layout or no name, and for too many; LogError if the file cannot be written.
+        """
+        if self.why or self.path is None:
+            raise UsageError(self.why)
+        names = (vehicle, name, name if replaces is None else replaces)
+        if not all(isinstance(text, str) and 0 < len(text) <= NAME for text in names):
+            raise UsageError(f"a layout has a name and a kind of vehicle of at most {NAME} characters")
+        if layout is not None:
+            checked_layout(layout)
+        with self._lock:
+            # What cannot be read is not replaced.
+            self._content()
+            layouts, begin = self.read()
+            own = layouts.setdefault(vehicle, {})
+            if begins and name not in own:
+                raise UsageError(f"there is no layout {name!r} for {vehicle}")
+            if begins is not None:
+                begin = {other: first for other, first in begin.items() if other != vehicle}
+                begin |= {vehicle: name} if begins else {}
+            elif layout is None:
+                own.pop(name, None)
+            else:
+                own.pop(replaces, None)
+                own[name] = layout
+                if replaces is not None and begin.get(vehicle) == replaces:
+                    begin[vehicle] = name
+            if len(own) > NAMED or len(layouts) > VEHICLES:
+                raise UsageError(f"there are {NAMED} layouts already: delete one")
+            _write(self.path, {vehicle: named for vehicle, named in layouts.items() if named}, begin)
+
+
+def _write(path: Path, layouts: Mapping[str, Any], begin: Mapping[str, str]) -> None:
+    try:
+        text = json.dumps({"logreel": "layouts", "layouts": layouts, "begin": begin}, allow_nan=False)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"this is no layout: {error}") from error
+    if len(text) > KEPT_BYTES:
+        raise UsageError(f"all layouts together have more than {KEPT_BYTES} bytes: delete one")
+    temporary = path.with_name(f".logreel-{os.urandom(6).hex()}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(temporary, "x", encoding="ascii") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(temporary, path)
+        sync_name(path, path)
+    except OSError as error:
+        raise LogError(f"layouts cannot be kept: {error.strerror}", path=os.fspath(path)) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def _is_layout(data: Any) -> bool:
+    try:
+        checked_layout(data)
+    except UsageError:
+        return False
+    return True

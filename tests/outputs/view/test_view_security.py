@@ -16,6 +16,7 @@ import pytest
 
 import logreel
 from logreel.errors import UsageError
+from logreel.meaning.layouts import KeptLayouts
 from logreel.outputs.view import Viewer, series
 from logreel.outputs.view.limits import CHARACTERS, PIXELS
 from logreel.outputs.view.viewer import POLICY
@@ -28,7 +29,7 @@ API = [
     "/api/session", "/api/functions", "/api/events", "/api/logs/0/channels", "/api/logs/0/series",
     "/api/logs/0/overview", "/api/logs/0/message", "/api/logs/0/array", "/api/logs/0/text",
     "/api/logs/0/parameters", "/api/logs/0/problems", "/api/logs/0/charts", "/api/logs/0/pairs",
-    "/api/logs/0/spectrogram", "/api/logs/0/export", "/api/logs/0/notes",
+    "/api/logs/0/spectrogram", "/api/logs/0/export", "/api/logs/0/notes", "/api/layouts",
     "/api/nothing", "/api/", "/api/logs/../session",
 ]  # fmt: skip
 ATTITUDE = {"topic": "vehicle_attitude", "field": "q[0]"}
@@ -115,6 +116,66 @@ def test_what_is_no_note_is_refused_with_a_sentence(page: Page, content: object)
     assert reply.status == 400
     assert reply.json["error"]
     assert page.json("notes")["notes"] == []
+
+
+def test_layouts_are_kept_in_one_file_whatever_they_are_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, folder = tmp_path / "flight.ulg", tmp_path / "data"
+    path.write_bytes(short_flight())
+    monkeypatch.setenv("LOGREEL_DATA", str(folder))
+    layout = {"panels": [{"kind": "map"}]}
+    named = {"vehicle": "ulog", "name": "../../x"}
+
+    def change(page: Page, content: object, **how: Any) -> Any:
+        return page.ask("/api/layouts", "POST", body=json.dumps(content).encode(), **how)
+
+    with viewing(path) as page:
+        assert change(page, {**named, "put": layout}, token=None).status == 401
+        assert change(page, {**named, "put": layout}, Origin="http://evil.example").status == 403
+        assert page.ask("/api/layouts").json == {"layouts": {}, "begin": {}, "why": ""}
+        assert not folder.exists()
+        assert change(page, {**named, "put": layout}).json["layouts"] == {"ulog": {"../../x": layout}}
+        wrong: tuple[dict[str, Any], ...] = (
+            {}, named, {**named, "put": 3}, {**named, "put": {}}, {**named, "put": {"panels": [3]}},
+            {**named, "put": {**layout, "x": float("nan")}}, {**named, "remove": False},
+            {**named, "name": "", "put": layout}, {**named, "name": "x" * 121, "put": layout},
+            {**named, "vehicle": 3, "put": layout}, {**named, "name": "other", "begin": True},
+            {**named, "put": {**layout, "x": "x" * (1 << 20)}},
+        )  # fmt: skip
+        for content in wrong:
+            reply = change(page, content)
+            assert (reply.status, bool(reply.json["error"])) == (400, True), content
+        assert change(page, {**named, "begin": True}).json["begin"] == {"ulog": "../../x"}
+        renamed = {**named, "name": "y", "put": layout, "replaces": named["name"]}
+        reply = change(page, renamed).json
+        assert (reply["layouts"], reply["begin"]) == ({"ulog": {"y": layout}}, {"ulog": "y"})
+        assert change(page, {**renamed, "replaces": []}).status == 400
+        change(page, {**renamed, "name": named["name"], "replaces": "y"})
+        assert [one.name for one in folder.iterdir()] == ["layouts.json"]
+        assert {one.name for one in tmp_path.iterdir()} == {"flight.ulg", "data"}
+    # Another viewer has them, whatever its port. What somebody else wrote into the file is left out.
+    with viewing(path) as page:
+        assert page.ask("/api/session").json["kept"]["begin"] == {"ulog": "../../x"}
+        kept = json.loads((folder / "layouts.json").read_text())
+        kept["layouts"]["ulog"]["bad"] = 5
+        kept["layouts"]["x"] = 7
+        (folder / "layouts.json").write_text(json.dumps(kept))
+        assert page.ask("/api/layouts").json["layouts"] == {"ulog": {"../../x": layout}}
+        for number in range(99):
+            KeptLayouts(folder / "layouts.json").change("ulog", str(number), layout)
+        assert "delete one" in change(page, {**named, "name": "one more", "put": layout}).json["error"]
+        assert change(page, {**named, "remove": True}).json["begin"] == {}
+        (folder / "layouts.json").write_text("nonsense")
+        assert page.ask("/api/layouts").json["layouts"] == {}
+        assert "move it away" in change(page, {**named, "put": layout}).json["error"]
+        assert (folder / "layouts.json").read_text() == "nonsense"
+    with viewing(path, host="0.0.0.0", allow_hosts=["robot"]) as page:
+        assert "other machines" in page.ask("/api/layouts").json["why"]
+        assert change(page, {**named, "put": layout}).status == 400
+    monkeypatch.setenv("LOGREEL_DATA", "off")
+    with viewing(path) as page:
+        assert change(page, {**named, "put": layout}).json["error"] == "LOGREEL_DATA is off"
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,13 @@ from starlette.types import Receive, Scope, Send
 
 from logreel.errors import NotFoundError
 from logreel.log.log import Log
+from logreel.meaning.layouts import KeptLayouts
 from logreel.meaning.robots import MeshFolder
 from logreel.outputs.http.routes import Flows
 from logreel.outputs.view.limits import HEARTBEAT
 from logreel.outputs.view.tiles import open_tiles
 from logreel.outputs.view.view_log import ViewLog
+from logreel.schemas.catalogue import data_folder
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
@@ -114,6 +116,7 @@ class Session:
     prepare  called with each log once it is open, in a thread of its own
 
     flows    the files that are being sent
+    layouts  those that the person keeps
     leaves   as above
     """
 
@@ -133,6 +136,9 @@ class Session:
     ) -> None:
         self.flows, self.tell, self.leaves = Flows(), tell, leaves
         self.follow, self.layout = follow, layout
+        folder = None if leaves else data_folder()
+        why = "other machines can see this viewer: it writes nothing" if leaves else "LOGREEL_DATA is off"
+        self.layouts = KeptLayouts(None if folder is None else folder / "layouts.json", why)
         self.map_tiles = None if tiles is None else open_tiles(tiles)
         self.meshes = None if meshes is None else MeshFolder(Path(meshes))
         self.events = Events()

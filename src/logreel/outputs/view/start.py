@@ -10,13 +10,14 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp
 
 from logreel._version import __version__
-from logreel.errors import LogError
+from logreel.errors import LogError, UsageError
 from logreel.log.log import Log
 from logreel.log.times import utc_shift
 from logreel.ops.inspect.info import recorded_by
 from logreel.outputs.http.routes import Parameters, Route
 from logreel.outputs.view.columns import WantedSeries
-from logreel.outputs.view.limits import OPENING
+from logreel.outputs.view.limits import BODY, OPENING
+from logreel.outputs.view.overview import json_object
 from logreel.outputs.view.series import BEYOND, all_charts
 from logreel.outputs.view.session import Session
 from logreel.outputs.view.view_log import ViewLog
@@ -37,8 +38,40 @@ def prepare(log: ViewLog) -> None:
 
 
 def routes() -> list[Route]:
-    """Return the request about the session."""
-    return [Route("/api/session", _session)]
+    """Return the requests about the session, and for the layouts that the person keeps."""
+    return [
+        Route("/api/session", _session),
+        Route("/api/layouts", _layouts),
+        Route("/api/layouts", _change_layouts, body_bytes=BODY),
+    ]
+
+
+def _layouts(session: Session, request: Parameters) -> ASGIApp:
+    """Answer with the layouts of each kind of vehicle by name, the first one of each, and why they are not kept."""
+    return JSONResponse(_kept(session))
+
+
+def _kept(session: Session) -> dict[str, Any]:
+    layouts, begin = session.layouts.read()
+    return {"layouts": layouts, "begin": begin, "why": session.layouts.why}
+
+
+def _change_layouts(session: Session, request: Parameters) -> ASGIApp:
+    """Keep, remove or choose a layout, and answer as for reading.
+
+    The content has ``vehicle`` and ``name``, and one of ``put``, a layout, ``remove``, true, and ``begin``, a boolean;
+    with ``put`` also ``replaces``, the name that the layout had before.
+    """
+    match json_object(request.body):
+        case {"vehicle": vehicle, "name": name, "put": dict(layout), **more}:
+            session.layouts.change(vehicle, name, layout, replaces=more.get("replaces"))
+        case {"vehicle": vehicle, "name": name, "remove": True}:
+            session.layouts.change(vehicle, name)
+        case {"vehicle": vehicle, "name": name, "begin": bool(begins)}:
+            session.layouts.change(vehicle, name, begins=begins)
+        case _:
+            raise UsageError("layouts are changed by put, remove or begin")
+    return JSONResponse(_kept(session))
 
 
 def _session(session: Session, request: Parameters) -> ASGIApp:
@@ -51,6 +84,7 @@ def _session(session: Session, request: Parameters) -> ASGIApp:
             "follow": session.follow,
             "tiles": None if session.map_tiles is None else session.map_tiles.describe(),
             "layout": session.layout,
+            "kept": _kept(session),
             "logs": [_log_json(opened, request) for opened in session.logs],
             "charts": _first_charts(session, request),
         }

@@ -5,7 +5,7 @@ import { ask, menu } from "./menu.js";
 import { TITLES } from "./plots.js";
 import { sound } from "./state.js";
 
-/** Where this browser keeps layouts {kind of vehicle: {name: layout}}, and which is the first one {kind: name}; how many of one kind; steps that can be undone. */
+/** Where this browser keeps layouts {kind of vehicle: {name: layout}}, and which is the first one {kind: name}, if the viewer keeps none; how many of one kind; steps that can be undone. */
 const STORE = "logreel.layouts", BEGIN = "logreel.begin", MOST = 100, STEPS = 200;
 /** Bytes of a layout file, and curves that are looked for with one request. */
 const BYTES = 1 << 20, AT_ONCE = 40;
@@ -25,6 +25,8 @@ export class Layouts {
     this.past = [];
     this.next = [];
     this.now = null;
+    /** What the viewer keeps for the person, whatever its port: {layouts, begin, why}; why is the reason why it does not. */
+    this.kept = context.session.kept ?? { layouts: {}, begin: {}, why: "It keeps no layouts." };
     context.state.from(() => { this.#note(); return {}; });
   }
 
@@ -150,62 +152,81 @@ export class Layouts {
 
   /** Show the layout with which logs of this kind begin; return whether there is one. */
   async first() {
-    const name = remembered(BEGIN)[this.kind], own = this.#stored()[this.kind] ?? {};
+    const name = this.#begins, own = this.#stored()[this.kind] ?? {};
     if (typeof name !== "string" || !Object.hasOwn(own, name)) return false;
     await this.apply(sound(own[name]), name);
     return this.context.plots.frames.length > 0;
   }
 
-  #begin(name) {
-    this.#keep(BEGIN, { ...remembered(BEGIN), [this.kind]: name });
+  get #begins() {
+    return this.kept.begin[this.kind] ?? remembered(BEGIN)[this.kind];
   }
 
+  #begin(name, on) {
+    const there = Object.hasOwn(this.kept.layouts[this.kind] ?? {}, name);
+    return this.#change([...(on && !there ? [{ name, put: this.#stored()[this.kind][name] }] : []), { name, begin: on }]);
+  }
+
+  /** All layouts {kind: {name: layout}}: those that the viewer keeps, and those of this browser. */
   #stored() {
-    return Object.fromEntries(Object.entries(remembered(STORE)).filter(([, named]) => isObject(named)));
+    const all = Object.fromEntries(Object.entries(remembered(STORE)).filter(([, named]) => isObject(named)));
+    for (const [kind, named] of Object.entries(this.kept.layouts)) all[kind] = { ...all[kind], ...named };
+    return all;
   }
 
-  /** Change the layouts that this browser keeps; return whether it could. */
-  #store(change) {
-    const all = this.#stored();
-    all[this.kind] ??= {};
-    change(all[this.kind]);
-    return this.#keep(STORE, all);
-  }
-
-  #keep(place, value) {
-    try {
-      localStorage.setItem(place, JSON.stringify(value));
-      return true;
-    } catch {
-      this.context.say("This browser keeps nothing for this page; save the layout as a file.");
-      return false;
+  /** Make changes {name, put: layout, replaces: name}, {name, remove: true}, {name, begin: boolean}; return whether they are kept. */
+  async #change(changes) {
+    const { api, say } = this.context;
+    let here = Boolean(this.kept.why);
+    if (!here) {
+      try {
+        for (const change of changes) this.kept = await api.post("/api/layouts", { vehicle: this.kind, ...change });
+      } catch (error) {
+        if (error.status === 400) { say(error.message); return false; }
+        here = true;
+      }
     }
+    const all = Object.fromEntries(Object.entries(remembered(STORE)).filter(([, named]) => isObject(named))), begin = remembered(BEGIN), own = (all[this.kind] ??= {});
+    for (const { name, put, replaces, begin: on } of changes) {
+      delete own[replaces];
+      // What the viewer keeps, this browser need not.
+      if (on !== undefined) begin[this.kind] = here && on ? name : null; else if (here && put) own[name] = put; else delete own[name];
+    }
+    try {
+      if (here || localStorage.getItem(STORE)) localStorage.setItem(STORE, JSON.stringify(all));
+      if (here || localStorage.getItem(BEGIN)) localStorage.setItem(BEGIN, JSON.stringify(begin));
+    } catch {
+      if (here) say("This browser keeps nothing for this page; save the layout as a file.");
+      return !here;
+    }
+    return true;
   }
 
   async saveAs() {
     const name = await ask("Save the layout as", this.name);
-    if (name) this.save(name);
+    if (name) await this.save(name);
   }
 
-  save(name) {
-    if (!Object.hasOwn(this.#stored()[this.kind] ?? {}, name) && Object.keys(this.#stored()[this.kind] ?? {}).length >= MOST) { this.context.say(`There are ${MOST} layouts already: delete one.`); return; }
-    if (!this.#store((own) => { own[name] = this.current(); })) return;
+  async save(name) {
+    const own = this.#stored()[this.kind] ?? {};
+    if (!Object.hasOwn(own, name) && Object.keys(own).length >= MOST) { this.context.say(`There are ${MOST} layouts already: delete one.`); return; }
+    if (!await this.#change([{ name, put: this.current() }])) return;
     this.name = name;
     this.context.say(`Saved as “${name}” for ${this.kind}.`);
   }
 
   async rename() {
-    const { name } = this, next = await ask(`Rename “${name}” to`, name);
+    const { name } = this, next = await ask(`Rename “${name}” to`, name), own = this.#stored()[this.kind] ?? {};
     if (!next || next === name) return;
-    if (Object.hasOwn(this.#stored()[this.kind] ?? {}, next)) { this.context.say(`There is a layout “${next}” already.`); return; }
-    if (!this.#store((own) => { own[next] = own[name]; delete own[name]; })) return;
+    if (Object.hasOwn(own, next)) { this.context.say(`There is a layout “${next}” already.`); return; }
+    const begins = this.#begins === name;
+    if (!await this.#change([{ name: next, put: own[name], replaces: name }, ...(begins ? [{ name: next, begin: true }] : [])])) return;
     this.name = next;
-    if (remembered(BEGIN)[this.kind] === name) this.#begin(next);
   }
 
-  remove() {
+  async remove() {
     const { name } = this;
-    if (!this.#store((own) => { delete own[name]; })) return;
+    if (!await this.#change([...(this.#begins === name ? [{ name, begin: false }] : []), { name, remove: true }])) return;
     this.name = "";
     this.context.say(`Deleted “${name}”. The panels stay.`);
   }
@@ -216,7 +237,7 @@ export class Layouts {
 
   entries() {
     this.#note();
-    const all = this.#stored(), own = Object.keys(all[this.kind] ?? {}).sort(), here = this.name && own.includes(this.name), begins = remembered(BEGIN)[this.kind] === this.name;
+    const all = this.#stored(), own = Object.keys(all[this.kind] ?? {}).sort(), here = this.name && own.includes(this.name), begins = this.#begins === this.name;
     const shown = (kind, name) => ({ text: name, ...(kind === this.kind ? { on: name === this.name } : {}), run: () => this.apply({ ...sound(all[kind][name]) }, kind === this.kind ? name : "") });
     const others = Object.keys(all).filter((kind) => kind !== this.kind && Object.keys(all[kind]).length);
     return [
@@ -225,7 +246,7 @@ export class Layouts {
       { text: `Layouts for ${this.kind}` }, { text: "Plots that fit this log", run: () => { this.name = ""; this.lacks = ""; return this.context.standard(); } }, ...own.map((name) => shown(this.kind, name)), null,
       ...others.flatMap((kind) => [{ text: `Layouts for ${kind}` }, ...Object.keys(all[kind]).sort().map((name) => shown(kind, name))]), null,
       { text: here ? `Save “${this.name}”` : "Save", run: () => this.save(this.name), off: !here }, { text: "Save as…", run: () => this.saveAs() },
-      ...(here ? [{ text: "Begin with it", on: begins, run: () => this.#begin(begins ? null : this.name) }] : []),
+      ...(here ? [{ text: "Begin with it", on: begins, run: () => this.#begin(this.name, !begins) }] : []),
       { text: "Rename…", run: () => this.rename(), off: !here }, { text: "Delete", run: () => this.remove(), off: !here }, null,
       { text: "Open a layout file…", run: () => this.open() }, { text: "Save as a layout file", run: () => this.context.takeaway.layout() },
     ];
