@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from browser.test_takeaway import taken
 from support.builders.crash import FAILSAFE, SAID, crash
 
 #: Seconds by which the second flight is later in its log.
@@ -126,6 +128,18 @@ def test_three_logs_have_statistics_side_by_side_bands_of_each_and_differences_o
     table.locator("th button").click()
     page.wait_for_selector("#plots .frame:has-text('battery_status') .legend li:nth-child(3)")
     found.settle()
+    # The curve of each log has a colour and a dash of its own, in the legend and in what is saved.
+    shown = page.locator("#plots .frame.chosen .legend")
+    assert shown.locator("li .log").all_inner_texts() == ["two.ulg", "three.ulg"]
+    marks = shown.locator("i").evaluate_all("(all) => all.map((one) => getComputedStyle(one).background)")
+    dashes = [re.findall(r"rgba\(0, 0, 0, 0\) (\d+px),", mark) for mark in marks]
+    assert dashes == [[], ["7px"], ["2px"]]
+    assert len({re.search(r"rgb\(.*?\)", mark)[0] for mark in marks}) == 3
+    saved = taken(found, "Chosen plot as SVG", tmp_path).read_text()
+    paths_of = re.findall(r'<path [^>]*class="curve"[^>]*>', saved)
+    strokes = [re.findall(r'stroke(?:-dasharray)?="([^"]*)"', path) for path in paths_of]
+    assert [stroke[1:] for stroke in strokes] == [[], ["7 4"], ["2 3"]]
+    assert len({stroke[0] for stroke in strokes}) == 3
 
     # The difference of the third log and the second, and of all others.
     page.select_option("select[aria-label='Log that is subtracted']", "1")

@@ -8,6 +8,29 @@ export function seriesColour(i) {
   return css(`--series-${(i % COUNT) + 1}`);
 }
 
+/** Lengths of strokes and gaps of the curves of the first log, which are whole, and of each further one. */
+const DASHES = [null, [7, 4], [2, 3], [10, 3, 2, 3]];
+
+const numberOf = (logs, series) => Math.max(0, logs.findIndex(({ id }) => id === series.log));
+
+/** The dash of a curve of one of some logs; null for a whole line. */
+export function dashOf(logs, series) {
+  const log = numberOf(logs, series);
+  return DASHES[log ? 1 + ((log - 1) % (DASHES.length - 1)) : 0];
+}
+
+/** The number of the colour of a curve: the same field of further logs has others, as far from each other as there is room. */
+export function colourOf(field, logs, series) {
+  return field + 3 * numberOf(logs, series);
+}
+
+/** Return the background of a mark in the legend, with the dash of its curve. */
+export function dashed(colour, dash) {
+  let at = 0;
+  const stops = (dash ?? []).map((size, i) => `${i % 2 ? "transparent" : colour} ${at}px ${at += size}px`);
+  return stops.length ? `repeating-linear-gradient(90deg, ${stops.join(", ")})` : colour;
+}
+
 const BANDS = [0, 5, 2, 3, 1, 6, 4], names = new Map();
 
 /** A colour for a name: names have different ones in the order in which they come, and the same in each panel. */

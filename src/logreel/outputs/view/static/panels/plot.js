@@ -1,11 +1,11 @@
 // Curves over time.
 
 import { el } from "../dom.js";
-import { seriesColour } from "../colours.js";
+import { colourOf, dashOf, seriesColour } from "../colours.js";
 import { Curves, nameOf, wish } from "../series.js";
 import { STEPS, length } from "../time.js";
 import { sentence } from "./sentence.js";
-import { axesDialog, isLimits, numbers, stampOf, yAxis, yRange } from "./plot_axes.js";
+import { axesDialog, isLimits, moments, numbers, stampOf, yAxis, yRange } from "./plot_axes.js";
 import { bands, bandsOf, gaps, marks, stripes, stripesOf, units } from "./plot_draw.js";
 import { legendItems, legendValues, toggle } from "./plot_legend.js";
 import { pointer } from "./plot_pointer.js";
@@ -280,18 +280,18 @@ class Plot {
       show: true, scale: key, size: LEFT, stroke: faint, font, gap: 4, grid: state ? { show: false } : grid, ticks: { show: false }, space: 22, ...(key === "y2" ? inside : {}),
       values: (u, ticks) => (state ? [] : numbers(ticks, { log: this.log[key], stamp: stampOf(this, key) })),
     });
-    const many = this.context.logs.length > 1, linear = uPlot.paths.linear(), stepped = uPlot.paths.stepped({ align: 1 });
+    const linear = uPlot.paths.linear(), stepped = uPlot.paths.stepped({ align: 1 });
     this.plot = new uPlot({
       width: this.width, height: this.height, padding: [6, RIGHT, 6, 0], legend: { show: false }, cursor: { show: false },
       scales: { x: { time: false, min: this.from, max: this.to, range: () => [this.from, this.to] }, ...Object.fromEntries(scales.map(scale)) },
       axes: [
-        { show: true, size: 0, stroke: faint, grid, ticks: { show: false }, values: () => [], splits: (u, i, min, max, step) => this.#splits(min, max, step), incrs: STEPS, space: 80 },
+        { show: true, size: 0, stroke: faint, grid, ticks: { show: false }, values: () => [], splits: (u, i, min, max, step) => moments(this.context.time.zero(), min, max, step), incrs: STEPS, space: 80 },
         ...scales.map(vertical),
       ],
       series: [{}, ...this.curves.list.map((curve) => {
         return {
           label: nameOf(curve.series), scale: this.scaleOf(curve.series), stroke: state ? "transparent" : this.colour(curve.series), width: 1.25,
-          dash: many && curve.log !== this.context.logs[0].id ? [6, 4] : undefined,
+          dash: this.dash(curve.series) ?? undefined,
           paths: (u, n, i0, i1) => (this.#isHeld(curve) ? stepped : linear)(u, n, i0, i1),
           pxAlign: 0,
           points: { show: (u, n, i0, i1) => !state && curve.all && i1 - i0 < this.width / 12, filter: (u, n, show) => (state ? null : this.#dots(u, n, show)), size: 4, fill: this.colour(curve.series) },
@@ -301,6 +301,7 @@ class Plot {
         ready: [() => this.#lines()],
         setScale: [() => this.#tell()],
         drawClear: [(u) => { if (this.bands && !state) bands(u, this.context, this.logs()); gaps(u, this.curves.list); }],
+        drawAxes: [(u) => { if (this.bands && !state) bands(u, this.context, this.logs(), true); }],
         draw: [(u) => { if (state) stripes(u, this.#lanes()); else units(u, scales.map((key) => [key, this.unitsOf(key)])); marks(u, this.context, this.logs()); }],
       },
     }, this.#table(), this.element);
@@ -319,7 +320,7 @@ class Plot {
     const lanes = this.#isStates() ? this.#lanes() : null;
     return this.curves.list.map((curve, i) => ({
       scale: this.scaleOf(curve.series), lane: i, name: curve.series.label || curve.series.field, x: this.plot.data[0], y: this.plot.data[i + 1] ?? [], held: this.#isHeld(curve), gaps: curve.gaps ?? [], colour: this.colour(curve.series),
-      dash: curve.log !== this.context.logs[0].id ? "6 4" : null,
+      dash: this.dash(curve.series)?.join(" ") ?? null,
       dots: this.#dots(this.plot, i + 1, curve.all && curve.t.length < this.width / 12) ?? [],
       stripes: lanes?.[i].stripes ?? null,
       text: [...(this.context.legend.children[this.list.indexOf(curve.series)]?.children ?? [])].map((one) => one.textContent).filter(Boolean).join(" ") || nameOf(curve.series),
@@ -336,16 +337,14 @@ class Plot {
     return this.context.logs.filter(({ id }) => ids.has(id) || !ids.size);
   }
 
-  #splits(min, max, step) {
-    const zero = this.context.time.zero(), ticks = [];
-    for (let at = Math.ceil((min - zero) / step) * step + zero; at <= max; at += step) ticks.push(at);
-    return ticks;
+  colour(series) {
+    const keys = new Set(this.list.map((one) => JSON.stringify(wish(one))));
+    return seriesColour(colourOf([...keys].indexOf(JSON.stringify(wish(series))), this.context.logs, series));
   }
 
-  colour(series) {
-    // The same field of another log has the same colour, and is dashed.
-    const keys = new Set(this.list.map((one) => JSON.stringify(wish(one))));
-    return seriesColour([...keys].indexOf(JSON.stringify(wish(series))));
+  /** The lengths of strokes and gaps of a curve: those of further logs are dashed. */
+  dash(series) {
+    return dashOf(this.context.logs, series);
   }
 
   /** The kind of time that a series is: "utc", "length" of a number of ns, "us", "ms", "s"; or null. */

@@ -4,6 +4,13 @@ import { button, drag, el } from "../dom.js";
 import { nameOf, short } from "../series.js";
 import { stampNumbers } from "./plot_values.js";
 
+/** Return the moments at which an axis of time has lines, which are multiples of a step after `zero`. */
+export function moments(zero, min, max, step) {
+  const found = [];
+  for (let at = Math.ceil((min - zero) / step) * step + zero; at <= max; at += step) found.push(at);
+  return found;
+}
+
 /** Whether settings hold limits: [low, high] with at least one number; null is what the values say. */
 export function isLimits(given) {
   return Array.isArray(given) && given.length === 2 && given.some(Number.isFinite) && given.every((one) => one === null || Number.isFinite(one));

@@ -39,8 +39,8 @@ export function bandsOf(context, logs) {
   });
 }
 
-/** Draw modes, failsafe, armed and dropouts behind the curves; labels have a ground on which they can be read. */
-export function bands(u, context, logs) {
+/** Draw modes, failsafe, armed and dropouts behind the curves, or their names, above the grid, on a ground on which they can be read. */
+export function bands(u, context, logs, names = false) {
   clip(u, (ctx, box, ratio) => {
     const ends = [];
     for (const { from, to, label, colour, ink, foot, row, top, high } of bandsOf(context, logs)) {
@@ -48,7 +48,7 @@ export function bands(u, context, logs) {
       if (right < box.left || left > box.left + box.width) continue;
       const base = box.top + (top + high) * box.height, tall = foot ? foot * ratio : high * box.height;
       ctx.fillStyle = colour;
-      ctx.fillRect(left, base - tall, Math.max(ratio, right - left), tall);
+      if (!names) { ctx.fillRect(left, base - tall, Math.max(ratio, right - left), tall); continue; }
       const size = label ? ctx.measureText(label).width : Infinity;
       if (size + 8 * ratio >= right - left) continue;
       const at = foot ? right - size - 4 * ratio : left + 4 * ratio, low = base - (4 + 13 * row) * ratio;

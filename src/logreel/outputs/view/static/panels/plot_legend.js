@@ -1,5 +1,6 @@
 // The legend of a plot: a name for each curve, which hides and shows it, and its value at the cursor.
 
+import { dashed } from "../colours.js";
 import { el } from "../dom.js";
 import { nameOf, valueAt } from "../series.js";
 import { named } from "./plot_values.js";
@@ -15,19 +16,18 @@ export function toggle(list, series, alone) {
 
 /** Return an item for each curve of a plot, also of those that are hidden. */
 export function legendItems(panel) {
-  const { context } = panel, first = context.logs[0].id;
+  const { context } = panel, first = context.logs[0].id, several = new Set(panel.list.map(({ log }) => log ?? first)).size > 1;
   return panel.list.map((series) => {
-    const curve = panel.curves.list.find((one) => one.series === series), other = (series.log ?? first) !== first, field = panel.fields.get(series);
-    const mark = el("i", { class: other ? "other" : "" });
-    mark.style.background = other ? "none" : panel.colour(series);
-    mark.style.borderColor = panel.colour(series);
+    const curve = panel.curves.list.find((one) => one.series === series), dash = panel.dash(series), log = context.log(series.log ?? first).name, field = panel.fields.get(series);
+    const mark = el("i", { class: dash ? "other" : "" });
+    mark.style.background = dashed(panel.colour(series), dash);
     const unit = curve?.unit || field?.unit || "", right = panel.scaleOf(series) === "y2";
-    const text = [`${series.topic}${series.field ? `.${series.field}` : ""}`, series.sql, unit && `[${unit}]`, field?.text, right && "axis at the right", "Click to hide or show; with Shift to show it alone"].filter(Boolean).join("\n");
+    const text = [`${series.topic}${series.field ? `.${series.field}` : ""}`, series.sql, several && log, unit && `[${unit}]`, field?.text, right && "axis at the right", "Click to hide or show; with Shift to show it alone"].filter(Boolean).join("\n");
     const name = el("button", {
-      type: "button", class: "name", "aria-pressed": String(!series.hidden), "aria-label": `Show ${nameOf(series)}`,
+      type: "button", class: "name", "aria-pressed": String(!series.hidden), "aria-label": `Show ${nameOf(series)}${several ? ` of ${log}` : ""}`,
       on: { click: (event) => panel.hide(series, event.shiftKey) },
     }, panel.shortName(series) + (right ? " ▸" : ""));
-    return el("li", { title: text, class: series.hidden ? "off" : "" }, mark, name, el("span", { class: "value" }));
+    return el("li", { title: text, class: series.hidden ? "off" : "" }, mark, name, dash ? el("span", { class: "faint log" }, log) : null, el("span", { class: "value" }));
   });
 }
 
