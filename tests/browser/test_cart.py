@@ -95,6 +95,12 @@ def test_detections_and_points_are_drawn_on_the_picture(view, log: Path) -> None
     choose(found, "picture", "Draw", "ring")
     assert "ring 0" in found.page.inner_text("#panel-picture .drawn")
     choose(found, "picture", "Draw", "/points")
+    choose(found, "picture", "Draw", "/objects")
+    found.page.wait_for_selector(f"{overlay}[data-solids='1']")
+    found.shot("cart-solids")
+    solid = pixels(found, "#panel-picture .shot .image").astype(int)
+    assert (solid != boxed).any(axis=2).mean() > 0.005
+    choose(found, "picture", "Draw", "/objects")
     choose(found, "picture", "Draw", "/detections")
     bare = pixels(found, "#panel-picture .shot .image")
     assert colours(bare) < 4

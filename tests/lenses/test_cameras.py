@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,17 @@ def test_rectified_pictures_have_the_pixels_of_the_projection() -> None:
     np.testing.assert_allclose(at, [[(400 * 1 + 300 * 4 - 40) / 4, (410 * 2 + 200 * 4) / 4]])
 
 
+def test_pixels_are_those_of_the_region_of_the_sensor_and_of_pixels_that_are_put_together() -> None:
+    d, places = [-0.25, 0.08, 0.001, -0.002, 0.01], np.array([[0.1, 0.05, 1.0], [-1.1, 0.0, 2.0]])
+    region = {"x_offset": 100, "y_offset": 40, "width": 400, "height": 320, "do_rectify": False}
+    whole, part = calibration(d), calibration(d, binning_x=2, binning_y=4, roi=region)
+    assert (part.width, part.height) == (200, 80)
+    for rectified in (False, True):
+        (at, _), (moved, inside) = (camera.pixels(places, rectified) for camera in (whole, part))
+        np.testing.assert_allclose(moved, (at - (100, 40)) / (2, 4), rtol=1e-12)
+        assert inside.tolist() == [True, False]
+
+
 def test_places_behind_the_camera_and_beyond_its_model_are_not_in_the_picture() -> None:
     camera = calibration([-0.5, 0, 0, 0, 0])
     # At 1.35 the polynomial has turned back, and would put the place near the middle.
@@ -104,10 +116,12 @@ def test_points_are_drawn_where_they_were_when_the_picture_was_taken() -> None:
             ["/points"],
             ["/detections"],
         )
+        assert source.solids == ["/objects"]
         ch = log["/camera/image/compressed"]
         overlay = overlay_at(log, ch, log.start + 2 * S, ["/points"], ["/detections"])
         by_ring = overlay_at(log, ch, log.start + 2 * S, ["/points"], [], "ring")
         early = overlay_at(log, ch, log.start, ["/points"], [])
+        ((solid, edges),) = overlay_at(log, ch, log.start + 2 * S, [], ["/objects"]).solids
     d, ahead = [-0.2, 0.03, 0.001, -0.002, 0.0], WALL - 2
     y, z = (axis.ravel() for axis in np.meshgrid(np.linspace(-3, 3, 25), np.linspace(0, 3, 13)))
     want = []
@@ -122,6 +136,18 @@ def test_points_are_drawn_where_they_were_when_the_picture_was_taken() -> None:
     assert len(early.at) > 0
     (box,) = overlay.boxes
     assert (box.label, box.score, box.position.tolist(), box.size.tolist()) == ("7", 0.85, [32, 24], [20, 10])
+    # The edges of a box in space begin at its corners, where the lens shows them.
+    assert (solid.label, solid.score) == ("3", 0.5)
+    ends, seen = edges.reshape(-1, 2), 0
+    for x, y, z in product((ahead - 0.25, ahead + 0.25), (0.5, 1.5), (-1, 1)):
+        u, v = plumb_bob(-y / x, -z / x, d)
+        pixel = np.array([(u - 320) / 500 * FOCAL + WIDTH / 2, (v - 240) / 510 * FOCAL + HEIGHT / 2])
+        if (pixel >= 0).all() and (pixel < (WIDTH, HEIGHT)).all():
+            seen += 1
+            assert np.linalg.norm(ends - pixel, axis=1).min() < 1e-6
+    assert seen >= 4
+    assert (ends >= 0).all()
+    assert (ends < (WIDTH, HEIGHT)).all()
 
 
 def test_pictures_without_a_calibration_have_a_sentence() -> None:

@@ -40,7 +40,7 @@ _FAR = np.linspace(0, 4, 401)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CameraCalibration:
-    """How a camera maps space to pixels.
+    """How a camera maps space to pixels of its pictures, which may be a part of the sensor, with pixels put together.
 
     frame          of the camera: x to the right, y down, z forward
     width, height  pixels
@@ -145,15 +145,31 @@ class Camera:
             own = np.asarray(value[self.projection], np.float64).reshape(-1)
             if len(own) == 12 and np.isfinite(own).all() and own[0] != 0:
                 projection = own.reshape(3, 4)
+        sensor, (width, height) = _sensor_to_picture(value)
         return CameraCalibration(
             str(_at(value, self.frame) or ""),
-            int(value["width"]),
-            int(value["height"]),
-            matrix.reshape(3, 3),
+            width,
+            height,
+            sensor @ matrix.reshape(3, 3),
             distortion,
             bool(self.model and str(value[self.model]).lower() in FISHEYE),
-            projection,
+            sensor @ projection,
         )
+
+
+def _sensor_to_picture(value: Mapping[str, Any]) -> tuple[F64, tuple[int, int]]:
+    """Return float64[3, 3], pixels of the whole sensor to those of the picture, and width and height of the picture.
+
+    A picture is the region of interest of the sensor, of which ``binning`` pixels each are one; 0 means all, and 1.
+    """
+    move, sizes = np.eye(3), []
+    for i, (axis, length) in enumerate((("x", "width"), ("y", "height"))):
+        binned = max(int(_at(value, f"binning_{axis}") or 1), 1)
+        size = int(_at(value, f"roi.{length}") or 0)
+        move[i, i] = 1 / binned
+        move[i, 2] = -int(_at(value, f"roi.{axis}_offset") or 0) / binned
+        sizes.append((size or int(value[length])) // binned)
+    return move, (sizes[0], sizes[1])
 
 
 def find_camera(nodes: Nodes) -> Camera | None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError
+from logreel.io.arrays import F64
 from logreel.lenses import Camera, Clouds, Detections, Image, lenses_of
 from logreel.lenses.base import columns, frame_path, members
 from logreel.lenses.camera import CameraCalibration, DetectedBox, read_calibration
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 DRAWN = 60_000
 #: Messages of detections around a picture that are looked through for the one that belongs to it.
 NEAR = 64
+#: Boxes in space that are drawn on one picture, and pieces of each edge, which the lens may bend.
+SOLIDS, EDGE_PIECES = 300, 12
+#: Corners of a box of size 1, and those that an edge joins.
+_CORNERS = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])
+_EDGES = np.array([(i, i | bit) for bit in (1, 2, 4) for i in range(8) if not i & bit])
 #: Last parts of topics that say how pictures are sent.
 _TRANSPORTS = ("compressed", "compressedDepth", "theora", "ffmpeg", "h264", "h265", "zdepth")
 #: Value of points that are coloured by their distance from the camera.
@@ -40,12 +46,14 @@ class OverlaySource:
     camera      channel of the calibration; empty if there is none
     clouds      channels of points; empty without a calibration
     detections  channels of detections that belong to these pictures
+    solids      channels of boxes in space; empty without a calibration
     """
 
     topic: str
     camera: str
     clouds: list[str]
     detections: list[str]
+    solids: list[str]
 
 
 @dataclass(slots=True)
@@ -57,6 +65,7 @@ class Overlay:
     value          float32[n]: what colours them
     fields         by which they can be coloured, and *colour*: by which they are
     boxes          detections
+    solids         boxes in space, each with float64[m, 4]: x, y, x, y in pixels of what is seen of its edges
     notes          sentences about what is missing
     """
 
@@ -67,6 +76,7 @@ class Overlay:
     fields: list[str] = field(default_factory=list)
     colour: str = DISTANCE
     boxes: list[DetectedBox] = field(default_factory=list)
+    solids: list[tuple[DetectedBox, F64]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -75,9 +85,9 @@ def overlay_sources(log: Log) -> list[OverlaySource]:
     known = lenses_of(log)
     pictures = [ch for ch, own in known if any(isinstance(lens, Image) for lens in own)]
     clouds = [ch.topic for ch, own in known if any(isinstance(lens, Clouds) for lens in own)]
-    detected = [
-        ch for ch, own in known if any(isinstance(lens, Detections) and not lens.is_solid for lens in own)
-    ]
+    detecting = [(ch, lens) for ch, own in known for lens in own if isinstance(lens, Detections)]
+    detected = [ch for ch, lens in detecting if not lens.is_solid]
+    solids = [ch.topic for ch, lens in detecting if lens.is_solid]
     sources = []
     for ch in pictures:
         camera = _camera_of(log, ch, pictures)
@@ -89,7 +99,13 @@ def overlay_sources(log: Log) -> list[OverlaySource]:
             or _frame(other) == _frame(ch) != ""
         ]
         sources.append(
-            OverlaySource(ch.topic, camera[0].topic if camera else "", clouds if camera else [], own)
+            OverlaySource(
+                ch.topic,
+                camera[0].topic if camera else "",
+                clouds if camera else [],
+                own,
+                solids if camera else [],
+            )
         )
     return sources
 
@@ -153,8 +169,39 @@ def overlay_at(
     elif calibration is not None:
         _add_points(overlay, log, calibration, (ch, at), clouds, colour)
     for topic in detections:
-        overlay.boxes += _boxes_of(log[topic], ch, at)
+        for box in _boxes_of(log[topic], ch, at):
+            if len(box.position) == 2:
+                overlay.boxes.append(box)
+            elif calibration is not None and len(overlay.solids) < SOLIDS:
+                _add_solid(overlay, log, calibration, (ch, at), box)
     return overlay
+
+
+def _add_solid(
+    overlay: Overlay, log: Log, calibration: CameraCalibration, picture: tuple[Channel, int], box: DetectedBox
+) -> None:
+    """Add what is seen of a box in space, as the lens bends its edges."""
+    ch, at = picture
+    camera = plain_name(calibration.frame) or _frame(ch)
+    place = _between(log, plain_name(box.frame), at, camera, at)
+    if place is None:
+        note = f"The log has no transform from {plain_name(box.frame)!r} to {camera!r}."
+        overlay.notes += [note] if note not in overlay.notes else []
+        return
+    length = float(np.linalg.norm(box.rotation))
+    turn = box.rotation / length if length > 0 else NOWHERE.rotation
+    corners = place.position + rotated(place.rotation, box.position + rotated(turn, _CORNERS * box.size))
+    first, last = corners[_EDGES[:, 0], None], corners[_EDGES[:, 1], None]
+    points = first + np.linspace(0, 1, EDGE_PIECES + 1)[:, None] * (last - first)
+    pixels, inside = calibration.pixels(points.reshape(-1, 3), _is_rectified(ch))
+    pixels, inside = pixels.reshape(len(_EDGES), -1, 2), inside.reshape(len(_EDGES), -1)
+    seen = inside[:, :-1] & inside[:, 1:]
+    if seen.any():
+        overlay.solids.append((box, np.concatenate([pixels[:, :-1][seen], pixels[:, 1:][seen]], axis=1)))
+
+
+def _is_rectified(ch: Channel) -> bool:
+    return "rect" in _base(ch.topic).rpartition("/")[2]
 
 
 def _add_points(
@@ -166,7 +213,6 @@ def _add_points(
     colour: str,
 ) -> None:
     ch, at = picture
-    rectified = "rect" in _base(ch.topic).rpartition("/")[2]
     camera = plain_name(calibration.frame) or _frame(ch)
     parts: list[tuple[NDArray[np.float32], NDArray[np.float32]]] = []
     for own, lens in _clouds(log, clouds):
@@ -180,7 +226,7 @@ def _add_points(
             continue
         rows, places = cloud.seen
         moved = place.position + rotated(place.rotation, places.astype(np.float64))
-        pixels, inside = calibration.pixels(moved, rectified)
+        pixels, inside = calibration.pixels(moved, _is_rectified(ch))
         fields = colour_fields(cloud)
         overlay.fields += [name for name in fields if name not in overlay.fields and name != "rgb"]
         if colour in fields and colour != "rgb":

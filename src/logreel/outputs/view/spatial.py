@@ -597,7 +597,7 @@ def _times(text: str | None, start: int) -> dict[str, int]:
 def _pictures(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
     sources = opened.once("pictures", picture_sources, request)
     drawn = {source.topic: source for source in opened.once("overlays", cameras.overlay_sources, request)}
-    names, more = ("topic", "kind", "codec", "count"), ("camera", "clouds", "detections")
+    names, more = ("topic", "kind", "codec", "count"), ("camera", "clouds", "detections", "solids")
     return JSONResponse(
         [
             {name: getattr(source, name) for name in names}
@@ -613,7 +613,16 @@ def _overlay(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
         at = opened.clock(request.get("at")) or 0
         overlay = cameras.overlay_at(log, log[request.text("topic")], at, *topics, request.get("color"))
     numbers = PackedNumbers()
-    arrays = {"at": numbers.add(overlay.at), "value": numbers.add(overlay.value)}
+    edges = [seen for _, seen in overlay.solids] or [np.zeros((0, 4))]
+    arrays = {
+        "at": numbers.add(overlay.at),
+        "value": numbers.add(overlay.value),
+        "edges": numbers.add(np.concatenate(edges).astype(np.float32)),
+    }
+    solids = [
+        {"text": scene.box_text(box), "color": scene.shade_of(box.label), "edges": len(seen)}
+        for box, seen in overlay.solids
+    ]
     boxes = [
         {
             "text": scene.box_text(box),
@@ -625,7 +634,11 @@ def _overlay(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
         for box in overlay.boxes
     ]
     names = ("width", "height", "fields", "notes")
-    head = {name: getattr(overlay, name) for name in names} | {"color": overlay.colour, "boxes": boxes}
+    head = {name: getattr(overlay, name) for name in names} | {
+        "color": overlay.colour,
+        "boxes": boxes,
+        "solids": solids,
+    }
     return numbers.answer({**head, "items": [{"arrays": arrays}]})
 
 

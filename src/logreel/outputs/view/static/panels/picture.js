@@ -71,7 +71,7 @@ class PicturePanel {
     const { api, logs } = this.context;
     const lists = await Promise.all(logs.map(async ({ id: log }) => (await api.get(`/api/logs/${log}/pictures`)).map((one) => ({ ...one, log, key: `${log} ${one.topic}` }))));
     this.all = lists.flat();
-    this.draws.hidden = !this.all.some(({ clouds, detections }) => clouds.length || detections.length);
+    this.draws.hidden = !this.all.some(({ clouds, detections, solids }) => clouds.length || detections.length || solids.length);
   }
 
   /** Return a canvas with the pictures as they are seen, with what is drawn on them, in `scale` pixels for each of the screen. */
@@ -128,7 +128,7 @@ class PicturePanel {
     if (colour) fields.add(colour);
     return [{ text: "Points" }, ...all("clouds").map((topic) => entry(topic, clouds.includes(topic), { clouds: toggled(clouds, topic) })),
       ...(clouds.length ? [null, { text: "Colour" }, entry("distance", !colour, { colour: "" }), ...[...fields].map((name) => entry(name, colour === name, { colour: name }))] : []),
-      null, { text: "Detections" }, ...all("detections").map((topic) => entry(topic, detections.includes(topic), { detections: toggled(detections, topic) }))]
+      null, { text: "Detections" }, ...[...all("detections"), ...all("solids")].map((topic) => entry(topic, detections.includes(topic), { detections: toggled(detections, topic) }))]
       .filter((one, i, list) => one?.run || one === null || list[i + 1]?.run);
   }
 

@@ -48,7 +48,7 @@ export class Overlay {
   }
 
   /** Draw on a picture of this size, which is shown `scale` times as large. */
-  draw({ width, height, items: [{ arrays: { at, value } }], boxes, color, notes }, size, scale) {
+  draw({ width, height, items: [{ arrays: { at, value, edges } }], boxes, solids, color, notes }, size, scale) {
     // Sharp lines also on small pictures, without more pixels than are seen.
     const sharp = Math.min(4, Math.max(1, scale)), pen = this.canvas.getContext("2d");
     Object.assign(this.canvas, { width: Math.round(size.width * sharp), height: Math.round(size.height * sharp) });
@@ -65,6 +65,28 @@ export class Overlay {
     pen.lineWidth = 2 * unit;
     pen.font = `${12 * unit}px system-ui, sans-serif`;
     pen.textBaseline = "bottom";
+    const name = (text, rgb, left, top) => {
+      if (!text) return;
+      pen.fillStyle = `rgb(${rgb.join(" ")})`;
+      pen.fillRect(left, top - 15 * unit, pen.measureText(text).width + 6 * unit, 15 * unit);
+      pen.fillStyle = 0.3 * rgb[0] + 0.59 * rgb[1] + 0.11 * rgb[2] > 140 ? "#000" : "#fff";
+      pen.fillText(text, left + 3 * unit, top - unit);
+    };
+    let row = 0;
+    for (const { text, color: rgb, edges: count } of solids) {
+      let left = Infinity, top = Infinity;
+      pen.strokeStyle = `rgb(${rgb.join(" ")})`;
+      pen.beginPath();
+      for (const end = row + count; row < end; row++) {
+        const [a, b, c, d] = edges.subarray(4 * row, 4 * row + 4);
+        pen.moveTo(x * a, y * b);
+        pen.lineTo(x * c, y * d);
+        left = Math.min(left, x * a, x * c);
+        top = Math.min(top, y * b, y * d);
+      }
+      pen.stroke();
+      name(text, rgb, left, Math.max(15 * unit, top));
+    }
     for (const { text, color: rgb, position, size: wide, angle } of boxes) {
       pen.save();
       pen.translate(own * position[0], own * position[1]);
@@ -72,14 +94,9 @@ export class Overlay {
       pen.strokeStyle = `rgb(${rgb.join(" ")})`;
       pen.strokeRect((-own * wide[0]) / 2, (-own * wide[1]) / 2, own * wide[0], own * wide[1]);
       pen.restore();
-      if (!text) continue;
-      const left = Math.max(0, own * (position[0] - wide[0] / 2)), top = Math.max(15 * unit, own * (position[1] - wide[1] / 2));
-      pen.fillStyle = `rgb(${rgb.join(" ")})`;
-      pen.fillRect(left, top - 15 * unit, pen.measureText(text).width + 6 * unit, 15 * unit);
-      pen.fillStyle = 0.3 * rgb[0] + 0.59 * rgb[1] + 0.11 * rgb[2] > 140 ? "#000" : "#fff";
-      pen.fillText(text, left + 3 * unit, top - unit);
+      name(text, rgb, Math.max(0, own * (position[0] - wide[0] / 2)), Math.max(15 * unit, own * (position[1] - wide[1] / 2)));
     }
     this.legend.replaceChildren(...(value.length ? [key(color === "distance" ? "distance [m]" : color, ends, "div")] : []), ...notes.map((text) => el("div", {}, text)));
-    Object.assign(this.canvas.dataset, { points: value.length, boxes: boxes.length });
+    Object.assign(this.canvas.dataset, { points: value.length, boxes: boxes.length, solids: solids.length });
   }
 }
