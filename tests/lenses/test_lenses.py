@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import struct
 
 import numpy as np
@@ -101,3 +102,14 @@ def test_lenses_of_sample_flight() -> None:
         topic for topic, kinds in found.items() if any(isinstance(k, Position) for k in kinds)
     }
     assert any(isinstance(lens, Text) for lens in found["~text"])
+
+
+def test_lines_of_ros_1_and_ros_2_have_syslog_levels() -> None:
+    """Levels of rosgraph_msgs/Log are bits, those of rcl_interfaces/Log tens."""
+    text = "uint8 level\nstring name\nstring msg\nstring file\nstring function\nuint32 line\n"
+    out = io.BytesIO()
+    with logreel.create(out, format="rosbag") as w:
+        ch = w.add_channel("/log", logreel.Schema("x/Log", "ros1msg", text))
+        for n, level in enumerate((8, 4, 40, 30, 20, 77)):
+            w.write(ch, n, {"level": level, "name": "a", "msg": "b", "file": "c", "function": "d", "line": 1})
+    assert [line.level for line in logreel.open(out.getvalue()).text] == [3, 4, 3, 4, 6, None]

@@ -246,7 +246,7 @@ def find_text(nodes: Nodes) -> Text | None:
         return None
     source = next((n for n in ("source", "name") if isinstance(nodes.get(n), String)), None)
     bits = isinstance(nodes.get("file"), String) and isinstance(nodes.get("function"), String)
-    levels = BIT_LEVELS if bits and is_number(nodes.get("line")) else ()
+    levels = BIT_LEVELS + ROS2_LEVELS if bits and is_number(nodes.get("line")) else ()
     return Text(name, level, source, levels, find_stamp(nodes))
 
 
