@@ -23,7 +23,7 @@ PACKAGES := $(wildcard packages/*)
 DROP_KERNELS = rm -rf build src/logreel/kernels/*.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-packages test-fleet test-train lint style bench bench-results bench-instructions oracles fuzz fuzz-coverage soak shrink asan screenshots docs build clean
+.PHONY: help demo test check test-packages test-fleet test-train lint style bench bench-results bench-contracts bench-instructions oracles fuzz fuzz-coverage soak shrink asan screenshots docs build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -83,6 +83,9 @@ bench: $(VENV)/.test ## every workload beside yardsticks and peers, 12 minutes; 
 bench-results: $(VENV)/.test ## measure on a quiet machine, and fill README.md and docs/ with the figures
 	-$(BIN)/python bench/run.py --json bench/results.json $(BENCH)
 	$(BIN)/python bench/figures.py
+
+bench-contracts: $(VENV)/.test ## learned contracts: false alarms on good runs of three vehicles, and which faults they find (10 minutes)
+	$(BIN)/python bench/contracts.py $(BENCH)
 
 bench-instructions: $(VENV)/.test ## count the instructions of the kernels with callgrind, and compare with the committed counts
 	$(BIN)/python bench/instructions.py $(BENCH)

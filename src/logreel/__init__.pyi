@@ -34,10 +34,12 @@ from logreel.ops.edit.edit import edit as edit
 from logreel.ops.health.health import Health as Health
 from logreel.ops.health.health import health as health
 from logreel.ops.inspect.check import check as check
+from logreel.ops.inspect.contract_file import LearnedContract as LearnedContract
 from logreel.ops.inspect.diff import diff as diff
 from logreel.ops.inspect.du import Usage as Usage
 from logreel.ops.inspect.du import du as du
 from logreel.ops.inspect.info import info as info
+from logreel.ops.inspect.learn import learn_contract as learn_contract
 from logreel.ops.inspect.params import params as params
 from logreel.ops.inspect.stats import stats as stats
 from logreel.ops.inspect.summary import Summary as Summary

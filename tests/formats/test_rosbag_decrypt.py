@@ -110,7 +110,7 @@ def test_functions_write_from_an_encrypted_log_only_if_it_was_opened_for_that(ba
 READING = {
     "pictures", "clouds", "positions",
     "open", "open_growing", "known_formats", "live_source", "sink", "align", "check", "diff", "du", "health", "info",
-    "notes", "params", "scan_polars", "sql", "stats", "summary", "transforms",
+    "learn_contract", "notes", "params", "scan_polars", "sql", "stats", "summary", "transforms",
 }  # fmt: skip
 #: Public functions that are tested here on their own; *create* and *record* write what is not in a log.
 ALONE = {"play", "view", "dataset", "geotag", "create", "record"}

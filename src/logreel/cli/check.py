@@ -46,6 +46,7 @@ ABSENT = "-"
     examples={
         "logreel check flight.ulg": "damage and irregularities of a log",
         "logreel check logs --fail-on error": "exit code 4 only for errors in the logs of a folder",
+        "logreel check --learn logs -o contract.toml": "what good logs have in common, as a contract",
     },
 )
 @click.option(
@@ -57,6 +58,17 @@ ABSENT = "-"
 )
 @click.option(
     "--contract", metavar="FILE", type=options.FILE, help="TOML file with further requirements on the log."
+)
+@click.option(
+    "--learn",
+    is_flag=True,
+    help="Take all logs as good ones, and write a contract of what they have in common, with headroom.",
+)
+@click.option(
+    "--update",
+    metavar="CONTRACT",
+    type=options.FILE,
+    help="Learn into this contract, and keep what a person changed in it; with -o into another file.",
 )
 @click.option(
     "--types",
@@ -74,6 +86,8 @@ def check(
     logs: inputs.Logs,
     fail_on: Severity,
     contract: str | None,
+    learn: bool,
+    update: str | None,
     with_types: bool,
     rules: tuple[str, ...],
     wanted: tuple[str, ...],
@@ -87,11 +101,18 @@ def check(
 
     --types, --rules and --to name what migrate would do. --json prints one object per log, each on one line. If a log
     cannot be opened, the others are still checked.
+
+    --learn writes no findings, but a contract: what all logs have in common, with headroom and where each line is from.
     """
     from logreel.cli.exits import FOUND
+    from logreel.errors import UsageError
     from logreel.ops.inspect.check import check as look
-    from logreel.ops.inspect.check import read_contract
+    from logreel.ops.inspect.contract import read_contract
 
+    if learn or update is not None:
+        if as_json or contract is not None or with_types or rules or wanted:
+            raise UsageError("--learn writes a contract, and goes with -t, -x, --update and -o only")
+        return _learn(logs, selection, update)
     required = None if contract is None else read_contract(contract)
     chosen = options.members_of(selection)
 
@@ -102,6 +123,37 @@ def check(
 
     results, code = inputs.print_each(logs, answer, _show_findings, as_json)
     return code or (FOUND if any(result.worse(fail_on) for result in results) else 0)
+
+
+def _learn(logs: inputs.Logs, selection: Selection, update: str | None) -> int:
+    """Print the contract that is learned from the logs, or write it into *update* where -o names no other file."""
+    from logreel.errors import UsageError
+    from logreel.ops.inspect.learn import learn_contract
+
+    chosen = {name: value for name, value in options.members_of(selection).items() if value}
+    if chosen.keys() - {"topics", "exclude"}:
+        raise UsageError("a contract is learned from whole logs: leave -S, -E and --where out")
+
+    def opened() -> Iterator[Log]:
+        for names in logs.each:
+            with logs.open(names) as log:
+                inputs.note_decrypted(log)
+                yield log
+
+    learned = learn_contract(opened(), **chosen, update=update)
+    is_in_place = update is not None and click.get_current_context().params.get("out") is None
+    if update is not None and is_in_place:
+        learned.save(update, force=True)
+    else:
+        sys.stdout.write(learned.toml)
+    count, kept, missing = len(learned.runs), len(learned.kept), len(learned.left_out)
+    told = f"learned from {count} run{'s' * (count > 1)}"
+    told += f", kept {kept} line{'s' * (kept > 1)} of yours" if kept else ""
+    told += f"; not learned: {missing}, named at the end of the contract" if missing else ""
+    draw.say(told)
+    if is_in_place:
+        draw.say(f"wrote {update}")
+    return 0
 
 
 def _show_findings(result: Checked) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 _HEADER = re.compile(r"\s*\[")
 #: A key in front of an equals sign, with quotes or without.
-_KEY = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[\w-]+))*)\s*=""")
+KEY = re.compile(r"""\s*((?:"[^"]*"|'[^']*'|[\w-]+)(?:\s*\.\s*(?:"[^"]*"|'[^']*'|[\w-]+))*)\s*=""")
 
 
 def line_of(text: str, keys: Sequence[str]) -> int:
@@ -21,9 +21,9 @@ def line_of(text: str, keys: Sequence[str]) -> int:
     best, depth = 1, 0
     for number, line in enumerate(text.splitlines(), 1):
         if _HEADER.match(line):
-            table = path = _path(line)
-        elif match := _KEY.match(line):
-            path = (*table, *_path(f"{match[1]}=0"))
+            table = path = path_of(line)
+        elif match := KEY.match(line):
+            path = (*table, *path_of(f"{match[1]}=0"))
         else:
             continue
         common = 0
@@ -34,7 +34,7 @@ def line_of(text: str, keys: Sequence[str]) -> int:
     return best
 
 
-def _path(line: str) -> tuple[str, ...]:
+def path_of(line: str) -> tuple[str, ...]:
     """Return the path of keys of a header or of a key; () if it is none."""
     try:
         value: Any = tomllib.loads(line)

@@ -1,0 +1,92 @@
+"""Measure learned contracts: false alarms on good runs, and which faults are found at the right time.
+
+.venv/bin/python bench/contracts.py              prints the table for docs/howto/check.md
+.venv/bin/python bench/contracts.py --runs 20    learns from more runs
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+import logreel  # noqa: E402
+from logreel.errors import Finding  # noqa: E402
+from support.builders.good_runs import FAULTS, VEHICLES, content, faulty, start_of  # noqa: E402
+
+#: Good runs of a vehicle, the seed of the first run with a fault, and how far from the fault its onset may be, ns.
+GOOD, FIRST, NEAR = 50, 1000, 10**9
+
+
+def broken(data: bytes, contract: object) -> list[Finding]:
+    """Return what breaks a contract, first onset first."""
+    found = logreel.check(data, contract=contract).findings  # type: ignore[arg-type]
+    return [f for f in found if f.code.startswith("contract-") and f.severity == "error"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--runs", type=int, default=5, help="good runs to learn from")
+    parser.add_argument("--seeds", type=int, default=3, help="runs with each fault and size")
+    parser.add_argument(
+        "--good", type=int, default=GOOD, help="good runs of each vehicle, with those to learn from"
+    )
+    parser.add_argument("--faults", nargs="*", default=list(FAULTS), help="only these faults")
+    parser.add_argument("--verbose", action="store_true")
+    options = parser.parse_args()
+    cells: dict[str, list[str]] = {name: [] for name in FAULTS}
+    began = time.monotonic()
+    for vehicle, make in VEHICLES.items():
+        learned = logreel.learn_contract([content(make(seed)) for seed in range(options.runs)]).contract
+        # Also those into which the faults are put, so that an alarm of theirs is not taken for a fault that was found.
+        others = [*range(options.runs, options.good), *range(FIRST, FIRST + options.seeds)]
+        alarms = 0
+        for seed in others:
+            wrong = broken(content(make(seed)), learned)
+            alarms += bool(wrong)
+            for finding in wrong if options.verbose else ():
+                print(f"{vehicle} {seed}: {finding.topic} {finding.text}", file=sys.stderr)
+        print(
+            f"{vehicle}: learned from {options.runs}, {alarms} of {len(others)} good runs with an alarm",
+            flush=True,
+        )
+        for name in options.faults:
+            cells[name].append(_cell(vehicle, name, learned, options))
+    print(f"\n| fault | sizes | {' | '.join(VEHICLES)} |\n|---|---|{'---|' * len(VEHICLES)}")
+    for name in options.faults:
+        _, sizes, unit = FAULTS[name]
+        shown = ", ".join("∞" if size == 1e9 else f"{size:g}" for size in sizes)
+        print(f"| {name} | {shown} {unit} | {' | '.join(cells[name])} |")
+    print(f"\n{time.monotonic() - began:.0f} s", file=sys.stderr)
+
+
+def _cell(vehicle: str, name: str, learned: object, options: argparse.Namespace) -> str:
+    """Return, for each size, how many runs are found at the right time, and of the others those at another time."""
+    shown = []
+    for size in range(3):
+        right = other = count = 0
+        for seed in range(FIRST, FIRST + options.seeds):
+            result = faulty(vehicle, seed, name, size)
+            if result is None:
+                return "–"
+            run, at = result
+            count += 1
+            wrong = broken(content(run), learned)
+            times = [f.time_ns - start_of(run) for f in wrong if f.time_ns is not None]
+            is_right = bool(times) and at is not None and abs(times[0] - at * 1e9) <= NEAR
+            right += is_right
+            other += bool(wrong) and not is_right
+            if options.verbose:
+                first = f"{wrong[0].topic} {wrong[0].text}" if wrong else "nothing"
+                late = f"{times[0] / 1e9 - (at or 0):+.2f} s" if times else ""
+                print(f"{vehicle} {name} {size} {seed}: {late} {first}", file=sys.stderr)
+        shown.append(f"{right}" + (f" (+{other})" if other else ""))
+    return f"{', '.join(shown)} of {count}"
+
+
+if __name__ == "__main__":
+    main()
