@@ -137,11 +137,11 @@ def _learn(logs: inputs.Logs, selection: Selection, update: str | None) -> int:
     def opened() -> Iterator[Log]:
         for names in logs.each:
             with logs.open(names) as log:
-                inputs.note_decrypted(log)
+                inputs.note_decrypted(log, writes=is_in_place)
                 yield log
 
-    learned = learn_contract(opened(), **chosen, update=update)
     is_in_place = update is not None and click.get_current_context().params.get("out") is None
+    learned = learn_contract(opened(), **chosen, update=update)
     if update is not None and is_in_place:
         learned.save(update, force=True)
     else:

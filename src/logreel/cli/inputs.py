@@ -260,12 +260,15 @@ def text_output(verb: Verb) -> Verb:
     return call  # type: ignore[return-value]
 
 
-def note_decrypted(log: Log) -> None:
-    """If -o writes a file, show a note for an encrypted *log*; raise UsageError without --decrypt."""
+def note_decrypted(log: Log, writes: bool = False) -> None:
+    """If -o writes a file, show a note for an encrypted *log*; raise UsageError without --decrypt.
+
+    writes  True: the verb writes a file without -o, too
+    """
     context = click.get_current_context(silent=True)
     params = {} if context is None else context.params
     # Text on stdout is only read.
-    if params.get("out", params.get("folder")) not in (None, STDOUT):
+    if writes or params.get("out", params.get("folder")) not in (None, STDOUT):
         from logreel.cli.draw import show_notes
         from logreel.log.source_files import decrypted_notes
 
