@@ -267,6 +267,8 @@ FLIP = [0] * 80 + [3] * 20 + [7] * 20 + [0] * 80
         ({"values": {"m": {"one_of": [0, 3]}}}, small(SINE, mode=FLIP), 6, "m is 7, allowed is 0 or 3"),
         ({"values": {"m": {"changes": ["0 -> 3", "3 -> 7", "7 -> 0"]}}}, small(SINE, mode=FLIP), None, None),
         ({"values": {"m": {"changes": ["0 -> 3", "7 -> 0"]}}}, small(SINE, mode=FLIP), 6, "m changes from 3 to 7"),
+        ({"values": {"x": {"near": {"a.m": 1.5}}}}, small(JUMP), 6, "x differs over a second from a.m by up to 3."),
+        ({"values": {"x": {"near": {"a.m": 1.5}}}}, small(SINE), None, None),
         ({"max_delay": "5ms"}, small(SINE, delay_us=9000), 1, "logged 9 ms after its stamp, at most 5 ms"),
         ({"min_delay": 0.02, "max_delay": 1}, small(SINE, delay_us=9000), 1, "at least 20 ms"),
         ({"min_rate": 19, "max_rate": 22, "window": "1s"}, small(SINE), None, None),
@@ -360,6 +362,31 @@ def test_what_cannot_be_assessed_is_told() -> None:
         "topics that the contract does not name: b",
     ]
     assert not_assessed(out.bytes(), {"topics": {"absent": {"required": False}}}) == []
+
+
+def test_fields_that_stay_near_each_other_are_learned() -> None:
+    values = tomllib.loads(learned("rover").toml)["topics"]["/cmd_vel"]["values"]
+    assert 0.13 < values["v"]["near"]["/odom.v"] < 0.5
+    told = not_assessed(small(SINE), {"topics": {"a": {"values": {"x": {"near": {"b.y": 1}}}}}})
+    assert told == ["x beside b.y, which the log does not have"]
+
+
+def test_what_is_in_one_run_only_is_not_learned() -> None:
+    def rules(modes: Iterable[Iterable[int]]) -> dict[str, Any]:
+        contract = logreel.learn_contract([small(SINE, mode=own) for own in modes])
+        values: dict[str, Any] = tomllib.loads(contract.toml)["topics"]["a"].get("values", {}).get("m", {})
+        return values
+
+    calm = [0] * 100 + [3] * 100
+    assert rules([FLIP, calm, FLIP]) == {"one_of": [0, 3, 7], "changes": ["0 -> 3", "3 -> 7", "7 -> 0"]}
+    assert rules([FLIP, calm, calm]) == {}
+
+
+def test_new_warnings_break_a_contract_of_many_runs_only() -> None:
+    def level(runs: int) -> str:
+        return str(tomllib.loads(logreel.learn_contract([small(SINE[:60])] * runs).toml)["text"]["level"])
+
+    assert [level(2), level(10)] == ["error", "warning"]
 
 
 def test_modes_that_were_not_learned_are_not_assessed() -> None:

@@ -107,13 +107,16 @@ def check(
     from logreel.cli.exits import FOUND
     from logreel.errors import UsageError
     from logreel.ops.inspect.check import check as look
-    from logreel.ops.inspect.contract import read_contract
 
     if learn or update is not None:
         if as_json or contract is not None or with_types or rules or wanted:
             raise UsageError("--learn writes a contract, and goes with -t, -x, --update and -o only")
         return _learn(logs, selection, update)
-    required = None if contract is None else read_contract(contract)
+    required = None
+    if contract is not None:
+        from logreel.ops.inspect.contract import read_contract
+
+        required = read_contract(contract)
     chosen = options.members_of(selection)
 
     def answer(names: inputs.Names) -> Checked:
