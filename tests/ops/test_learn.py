@@ -156,6 +156,11 @@ def test_one_run_gives_topics_types_and_rates_but_no_ranges() -> None:
     assert broken(good("rover", 3), one.contract) == []
 
 
+def test_damage_of_a_good_log_is_told() -> None:
+    contract = logreel.learn_contract([small(SINE), small(SINE)[:-7]])
+    assert "what <bytes> has lost (truncated)" in contract.left_out
+
+
 def test_no_log_at_all_is_refused() -> None:
     with pytest.raises(logreel.UsageError, match="from at least one log"):
         logreel.learn_contract([])

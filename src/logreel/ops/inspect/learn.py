@@ -152,6 +152,7 @@ class _GoodRun:
     pairs: Mapping[Pair, tuple[float, float]]
     parameters: Mapping[str, Any]
     health: Mapping[str, str]
+    lost: Sequence[str]
 
 
 def _run(log: Log) -> _GoodRun:
@@ -176,8 +177,18 @@ def _run(log: Log) -> _GoodRun:
         if parameter.value is not None and not parameter.real_changes
     }
     length = 0 if log.start is None or log.end is None else log.end - log.start
+    lost = sorted({problem.code for problem in log.problems if problem.lost})
     return _GoodRun(
-        log.name, log.format, length, topics, seconds, lines, _pairs(every_field), steady, _health(log)
+        log.name,
+        log.format,
+        length,
+        topics,
+        seconds,
+        lines,
+        _pairs(every_field),
+        steady,
+        _health(log),
+        lost,
     )
 
 
@@ -319,6 +330,7 @@ def _learn(runs: Sequence[_GoodRun]) -> ContractDraft:
     if modes and n > 1:
         known = sorted(name for name, times in modes.items() if times > 1)
         draft.add(("learned", "modes"), known, "in at least two runs")
+    draft.left_out += [f"what {run.name} has lost ({', '.join(run.lost)})" for run in runs if run.lost]
     if n == 1:
         draft.left_out.append(
             "ranges of fields, delays, texts, parameters and faults: one run does not tell what varies"
