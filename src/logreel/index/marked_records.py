@@ -47,8 +47,8 @@ class MarkedRecords:
         action = framed.STOP if channel is None else framed.DATA
         self._tags[record_kind] = action, size, size, 0, 0 if channel is not None else 255
         if channel is not None:
-            whole = self._mark | record_kind << self._shift
-            self._keys[record_kind] = channel, size, size, whole - (1 << 64) * (whole >> 63)
+            key = self._mark | record_kind << self._shift
+            self._keys[record_kind] = channel, size, size, key - (1 << 64) * (key >> 63)
             self.blocks.declare(channel + 1)
 
     def walk(self, pos: int) -> int:

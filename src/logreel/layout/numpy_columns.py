@@ -41,7 +41,7 @@ Buffers = Iterator[NDArray[Any]]
 
 
 #: Types whose bytes are the values.
-_VIEWS = {name: np.dtype(kind) for name, (kind, *_) in SCALARS.items() if name not in ("bool", "char")}
+_VIEWS = {name: np.dtype(code) for name, (code, *_) in SCALARS.items() if name not in ("bool", "char")}
 
 
 def numpy_column(leaf: Leaf, buffer: Buffer, rows: int) -> NDArray[Any]:
@@ -66,10 +66,10 @@ def numpy_arrays(leaves: Iterable[Leaf], columns: Iterable[Buffer], rows: int) -
     """Return the values of leaves as ``numpy_column`` does; each of *columns* has exactly the bytes of *rows* rows."""
     arrays = list[NDArray[Any]]()
     for leaf, column in zip(leaves, columns, strict=True):
-        if (kind := _VIEWS.get(leaf.type)) is None:
+        if (dtype := _VIEWS.get(leaf.type)) is None:
             arrays.append(numpy_column(leaf, column, rows))
         else:
-            values = column.view(kind)
+            values = column.view(dtype)
             arrays.append(values.reshape((rows, *leaf.shape)) if leaf.shape else values)
     return arrays
 
