@@ -25,6 +25,7 @@ mcap_ros1 = pytest.importorskip("mcap_ros1.decoder", reason="needs mcap-ros1-sup
 ADDED = {
     ".bag": {"/odom/PoseInFrame": 50},
     ".bddf": {"blob/CompressedImage": 0},
+    ".db3": {},
     ".mcap": {},
     ".rec": {"position/SceneUpdate": 80},
     ".ulg": {
@@ -99,7 +100,7 @@ def test_other_libraries_read_every_sample(tmp_path: Path, suffix: str) -> None:
     shift = utc_shift(source) or 0
     for topic in source:
         # The library does not tell further channels of a topic apart, and has no decoder for CDR.
-        if f"{topic}[1]" in source or topic.endswith("[1]") or suffix == ".mcap":
+        if f"{topic}[1]" in source or topic.endswith("[1]") or suffix in (".mcap", ".db3"):
             continue
         mine = list(source.messages([topic]))
         found = theirs.get(topic, [])

@@ -39,6 +39,8 @@ S = 10**9
 FRAME = "header.frame_id"
 COVARIANCE = QualityPaths("position_covariance", "position_covariance_type")
 FIX = KnownWhen("status.status", 0)
+#: Syslog numbers of the levels of ROS 1, powers of two, and of those of ROS 2, tens: no number is in both.
+ROS_LEVELS = ((1, 7), (2, 6), (4, 4), (8, 3), (16, 2), (10, 7), (20, 6), (30, 4), (40, 3), (50, 2))
 #: Where the time of the data stands, if not in the header.
 STAMPS = {
     "geometry_msgs/Pose": None,
@@ -118,7 +120,7 @@ STAMPS = {
         ),
         (
             "rosgraph_msgs/Log",
-            [Text("msg", "level", "name", ((1, 7), (2, 6), (4, 4), (8, 3), (16, 2)))],
+            [Text("msg", "level", "name", ROS_LEVELS)],
         ),
         ("std_msgs/String", []),
         ("std_msgs/Empty", []),
