@@ -102,6 +102,21 @@ def sync_name(target: Path, path: str | os.PathLike[str]) -> None:
         ) from error
 
 
+def replace_text(path: Path, text: str) -> None:
+    """Write a file of UTF-8 text in place of the one at *path*, whole or not at all; raises OSError, else LogError."""
+    temporary = path.with_name(f".logreel-{os.urandom(6).hex()}.partial")
+    try:
+        with open(temporary, "x", encoding="utf-8") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(temporary, path)
+        sync_name(path, path)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
 def make_folders(folder: Path) -> None:
     """Create *folder*, and those above it that are missing; write their names to disk, without which files are lost."""
     missing = []

@@ -15,7 +15,7 @@ from typing import Any
 
 from logreel.dataclass import dataclass, field, replace
 from logreel.errors import LogError, UsageError
-from logreel.io.atomic_file import sync_name
+from logreel.io.atomic_file import replace_text
 from logreel.lenses.facts import LINE, XY, Chart, Series
 from logreel.log.log import Log
 from logreel.log.topic_fields import check_fields
@@ -421,20 +421,11 @@ def _write(path: Path, layouts: Mapping[str, Any], begin: Mapping[str, str]) -> 
         raise UsageError(f"this is no layout: {error}") from error
     if len(text) > KEPT_BYTES:
         raise UsageError(f"all layouts together have more than {KEPT_BYTES} bytes: delete one")
-    temporary = path.with_name(f".logreel-{os.urandom(6).hex()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "x", encoding="ascii") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(temporary, path)
-        sync_name(path, path)
+        replace_text(path, text)
     except OSError as error:
         raise LogError(f"layouts cannot be kept: {error.strerror}", path=os.fspath(path)) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
 
 
 def _is_layout(data: Any) -> bool:

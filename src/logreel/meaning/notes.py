@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.dataclass import dataclass, replace
 from logreel.errors import LogError, NotFoundError, UsageError
-from logreel.io.atomic_file import sync_name
+from logreel.io.atomic_file import replace_text
 from logreel.log.log import Log
 from logreel.log.scan import Brief
 from logreel.log.times import Time, time_ns
@@ -242,23 +242,14 @@ class Notes(Sequence[Note]):
         """
         if self.path is None:
             raise UsageError(self.why, path=self.name)
-        temporary = self.path.with_name(f".logreel-{os.urandom(6).hex()}.partial")
         try:
-            with open(temporary, "x", encoding="utf-8") as out:
-                out.write(self.to_json())
-                out.flush()
-                os.fsync(out.fileno())
-            os.replace(temporary, self.path)
-            sync_name(self.path, self.path)
+            replace_text(self.path, self.to_json())
         except OSError as error:
             raise LogError(
                 f"the notes cannot be written: {error.strerror}",
                 path=str(self.path),
                 hint="save them elsewhere, or make the folder writable",
             ) from error
-        finally:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
         return str(self.path)
 
 
