@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from logreel.layout.numpy_columns import Column
 
 
+def topic_without_number(topic: str, metadata: Mapping[str, Any]) -> str:
+    """Return the topic of a channel, without the instance number of the second, third … channel of the topic."""
+    stated = str(metadata.get("topic", topic))
+    return stated if re.fullmatch(re.escape(stated) + r"\[\d+\]", topic) else topic
+
+
 @dataclass(frozen=True, slots=True)
 class PayloadSplitter:
     """Payloads from encoded rows, for a channel whose Layout describes more than its payloads.

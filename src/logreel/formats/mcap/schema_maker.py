@@ -18,7 +18,14 @@ from logreel.layout.layout import Layout
 from logreel.log.scan import Schema
 from logreel.registry.registry import formats, layout_by_format
 from logreel.schemas.languages import Serializer, complete, language_named, language_of, message_encoding
-from logreel.write.format_writer import Abilities, Payloads, PayloadSplitter, SchemaMaker, serialize_rows
+from logreel.write.format_writer import (
+    Abilities,
+    Payloads,
+    PayloadSplitter,
+    SchemaMaker,
+    serialize_rows,
+    topic_without_number,
+)
 
 #: Layout of messages given by fields, and how payloads come of messages in this Layout; None: they are the payloads.
 Fields = tuple[Layout, PayloadSplitter | None]
@@ -52,12 +59,9 @@ def declare(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> McapChan
     encoding = metadata.get(ENCODING)
     if not isinstance(encoding, str):
         encoding = message_encoding(schema)
-    entries, stated = dict(metadata), str(metadata.get("topic", topic))
-    # The second, third … channel of a topic is named with an instance number in square brackets.
-    if re.fullmatch(re.escape(stated) + r"\[\d+\]", topic):
+    entries, stated = dict(metadata), topic_without_number(topic, metadata)
+    if stated != topic:
         entries.pop("topic")
-    else:
-        stated = topic
     full = complete(schema, str(metadata.get("md5sum", "*")))
     if full != schema:
         entries[ADDED] = True

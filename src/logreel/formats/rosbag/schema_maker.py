@@ -16,7 +16,7 @@ from logreel.layout.nodes import String
 from logreel.layout.numpy_columns import STRUCT, TIME, Column, from_values, list_column
 from logreel.log.scan import ORIGINAL, Schema
 from logreel.schemas import ros1msg
-from logreel.write.format_writer import Abilities, SchemaMaker, TextChannel, TextColumns
+from logreel.write.format_writer import Abilities, SchemaMaker, TextChannel, TextColumns, topic_without_number
 
 ENCODING = "ros1msg"
 TYPE = re.compile(r"[A-Za-z]\w*/[A-Za-z]\w*|\*", re.ASCII)
@@ -52,7 +52,7 @@ def declare(
     """
     if schema.encoding != ENCODING:
         raise DefinitionError(f"channel {topic!r} of a bag needs a schema of encoding 'ros1msg'")
-    true_topic, stated = _true_topic(topic, metadata), str(metadata.get("md5sum", ""))
+    true_topic, stated = topic_without_number(topic, metadata), str(metadata.get("md5sum", ""))
     wrong: list[LogError] = []
     if not true_topic.isprintable() or not true_topic.strip():
         text = f"{true_topic!r:.80} cannot be the topic of a bag: printable characters only"
@@ -99,12 +99,6 @@ def _define(schema: Schema, stated: str, tolerant: bool, renew: bool) -> tuple[L
     # A definition that contradicts the stated checksum leaves it as it is: readers report that.
     is_old = renew and stated != defined.md5 and defined.matches(stated)
     return layout, text, defined.md5 if is_old else stated or defined.md5
-
-
-def _true_topic(topic: str, metadata: Mapping[str, Any]) -> str:
-    """Return the topic of a channel, without the instance number of the second, third … channel of the topic."""
-    stated = str(metadata.get("topic", topic))
-    return stated if re.fullmatch(re.escape(stated) + r"\[\d+\]", topic) else topic
 
 
 def _headers(topic: str, metadata: Mapping[str, Any], tolerant: bool) -> tuple[Mapping[str, str], ...]:

@@ -38,6 +38,7 @@ from logreel.write.format_writer import (
     SchemaMaker,
     TextChannel,
     TextColumns,
+    topic_without_number,
 )
 from logreel.write.log_copier import LogCopier
 
@@ -74,9 +75,7 @@ def declare(number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]
         raise DefinitionError(f"channel {topic!r}: a bag of ROS 2 holds messages in 'cdr', not {what}")
     if not copied and not TYPE.fullmatch(schema.name):
         raise DefinitionError(f"{schema.name!r:.80} is no type of ROS 2, which look like 'package/msg/Name'")
-    name = str(metadata.get("topic", topic))
-    # The second, third … channel of a topic is named with an instance number in square brackets.
-    name = name if re.fullmatch(re.escape(name) + r"\[\d+\]", topic) else topic
+    name = topic_without_number(topic, metadata)
     if not copied and (not name.strip() or not name.isprintable()):
         raise UsageError(f"{name!r:.80} cannot be the topic of a bag: printable characters only")
     schema = schema if copied and encoding != CDR else complete(schema)
