@@ -23,7 +23,6 @@ from logreel.io.arrays import I64, aligned, run, shares
 from logreel.io.source import FILE, SYNTHETIC, Buffer
 from logreel.kernels import block_table
 from logreel.layout.layout import Leaves
-from logreel.layout.nodes import Leaf
 
 Rows = slice | I64
 
@@ -259,7 +258,7 @@ class Want:
     """Leaves of a channel to gather, and the field of its times; None: not wanted, or no field."""
 
     channel: int
-    leaves: tuple[Leaf, ...]
+    leaves: Leaves
     time: FieldAt | None = None
 
 
@@ -277,17 +276,16 @@ class Gathered:
 
 def _allocate(wants: Sequence[Want], counts: Sequence[int]) -> tuple[Bytes1, list[Gathered], list[I64]]:
     """Return an arena for all wants, aligned columns in it, and int64[k, 5]: the kernel's table to fill them."""
-    spans, size = list[tuple[Leaves, list[int]]](), 0
+    places, size = list[list[int]](), 0
     for want, n in zip(wants, counts, strict=True):
-        leaves = Leaves.of(want.leaves)
-        starts = list[int]()
-        for step in (8, *leaves.steps) if want.time else leaves.steps:
+        starts, steps = list[int](), want.leaves.steps
+        for step in (8, *steps) if want.time else steps:
             starts.append(size)
             size += -(-n * step // 64) * 64
-        spans.append((leaves, starts))
+        places.append(starts)
     arena, out, fields = aligned(size), list[Gathered](), list[I64]()
-    for want, n, (leaves, starts) in zip(wants, counts, spans, strict=True):
-        runs, owner = leaves.runs
+    for want, n, starts in zip(wants, counts, places, strict=True):
+        runs, owner = want.leaves.runs
         table, time = runs.copy(), None
         if want.time:
             at, *starts = starts
@@ -296,7 +294,7 @@ def _allocate(wants: Sequence[Want], counts: Sequence[int]) -> tuple[Bytes1, lis
         if want.time:
             first = (want.time.offset, want.time.width, at, 8, want.time.mul)
             table = np.concatenate([np.array([first], np.int64), table])
-        columns = [arena[at : at + n * step] for at, step in zip(starts, leaves.steps, strict=True)]
+        columns = [arena[at : at + n * step] for at, step in zip(starts, want.leaves.steps, strict=True)]
         out.append(Gathered(time, columns))
         fields.append(table)
     return arena, out, fields
@@ -383,7 +381,7 @@ def _fill(share: _Share, arena: Bytes1, threads: int | None) -> None:
     """Fill columns from all messages of some channels of one index, in one pass over its blocks."""
     index = share.source
     table = _table(np.concatenate(share.fields))
-    split = np.cumsum([0, *map(len, share.fields)])
+    split = np.cumsum([0, *map(len, share.fields)], dtype=np.int64)
     channels = np.array(share.channels, np.int64)
 
     blocks = index.blocks
@@ -421,7 +419,7 @@ def _fill(share: _Share, arena: Bytes1, threads: int | None) -> None:
 
 def _row_bytes(want: Want) -> int:
     """Return the bytes of each message that a Want reads."""
-    return Leaves.of(want.leaves).row_bytes + (want.time.width if want.time else 0)
+    return want.leaves.row_bytes + (want.time.width if want.time else 0)
 
 
 def gather_rows(index: ChannelIndex, want: Want, rows: slice | I64) -> Gathered:
@@ -457,7 +455,7 @@ def gather_times(channels: Iterable[tuple[ChannelIndex, int]]) -> None:
         for source, number, _ in index.sources(channel):
             field = source.rules[number].time_field
             if field is not None and not source.has_times(number) and isinstance(source.table, Blocks):
-                together.setdefault(id(source), (source, []))[1].append(Want(number, (), field))
+                together.setdefault(id(source), (source, []))[1].append(Want(number, Leaves(), field))
     for index, wants in together.values():
         for want, columns in zip(wants, gather(index, wants), strict=True):
             if columns.time is not None:

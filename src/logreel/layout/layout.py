@@ -38,11 +38,6 @@ MAX_PARTS, MAX_SHARED, MAX_SHARED_NODES = 64, 1024, 4096
 class Leaves(tuple[Leaf, ...]):
     """The columns of a fixed-size Layout, and what filling them needs, which is worked out once for all channels."""
 
-    @classmethod
-    def of(cls, leaves: tuple[Leaf, ...]) -> Leaves:
-        """Return *leaves* themselves if they are some, else as some."""
-        return leaves if isinstance(leaves, Leaves) else cls(leaves)
-
     @cached_property
     def paths(self) -> tuple[str, ...]:
         """Dotted paths."""

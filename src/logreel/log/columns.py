@@ -16,7 +16,7 @@ from logreel.errors import DefinitionError, NotFoundError, Problem
 from logreel.index.channel_index import FieldAt
 from logreel.index.gather import Gathered, PayloadRange, Want, gather, gather_rows, payload_ranges
 from logreel.io.arrays import I64
-from logreel.layout.nodes import Leaf
+from logreel.layout.layout import Leaves
 from logreel.layout.nodes import Sequence as Records
 from logreel.log.padding import is_padded, skipping, too_long
 from logreel.log.scan import spread, until_next
@@ -148,12 +148,12 @@ def _arrays(
     every = ch.layout.leaves
     # Looking for each path in the tree would take longer than reading them.
     known = dict(zip(every.paths, every, strict=True)) if len(paths) > 1 else {}
-    leaves = tuple([known[path] if path in known else ch.layout.find(path) for path in paths])
+    leaves = Leaves([known[path] if path in known else ch.layout.find(path) for path in paths])
     return _gathered(ch, every if leaves == every else leaves, rows, wants_time)
 
 
 def _gathered(
-    ch: TableChannel, leaves: tuple[Leaf, ...], rows: Rows, wants_time: bool
+    ch: TableChannel, leaves: Leaves, rows: Rows, wants_time: bool
 ) -> tuple[list[NDArray[Any]], I64 | None]:
     """Return the arrays of *leaves* of a uniform channel, and times as ``_arrays`` does."""
     from logreel.layout.numpy_columns import numpy_arrays
