@@ -116,7 +116,7 @@ def _bddf_small(x: float) -> Group:
     setup = warm(
         "bddf",
         "import hashlib, logreel.formats.bddf.verify\nfrom logreel.formats.bddf.reader import Reader\n"
-        "from logreel.formats.bddf.verify import verify\nfrom logreel.io.source import Source",
+        "from logreel.formats.bddf.verify import verify_checksum\nfrom logreel.io.source import Source",
     )
     blocks = int(1_000_000 * x)
     jobs = (
@@ -137,7 +137,7 @@ def _bddf_small(x: float) -> Group:
             "open, values and their times to Arrow", "kept = logreel.open(path).table('v', ['value'])", setup
         ),
         Job("hashlib.sha1", "hashlib.sha1(np.memmap(path, mode='r')[:-24]).digest()", "import hashlib"),
-        Job("verify", "verify(Source.open(path))", setup),
+        Job("verify", "verify_checksum(Source.open(path))", setup),
     )
     known = "values to Arrow, times read before"
     bounds = (
@@ -160,14 +160,14 @@ def _bddf_blobs(x: float) -> Group:
     setup = warm(
         "bddf", "from logreel.formats.bddf.reader import Reader\nfrom logreel.io.source import Source"
     )
-    verify = "from logreel.formats.bddf.verify import verify\n"
+    verify = "from logreel.formats.bddf.verify import verify_checksum\n"
     jobs = (
         plain_walk("bddf"),
         COPY,
         Job("index by scan", "kept = Reader(Source.open(path)).finish()", setup),
         Job("blobs to Arrow", "kept = ch.to_arrow()", setup + "ch = logreel.open(path)['v']"),
         Job("hashlib.sha1", "hashlib.sha1(np.memmap(path, mode='r')[:-24]).digest()", "import hashlib"),
-        Job("verify", "verify(Source.open(path))", setup + verify),
+        Job("verify", "verify_checksum(Source.open(path))", setup + verify),
     )
     log = int(4_000 * x)
     return Group(

@@ -237,11 +237,14 @@ def wishes(log: logreel.Log, n: int) -> dict[str, str | list[str]]:
 
 
 def due(path: Path, wish: dict[str, str | list[str]]) -> tuple[str, int]:
-    """Return digest and size of the slice that the command writes."""
+    """Return digest and size of the slice that the command writes; the service copies payloads to another format."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / ("a.mcap" if "format" in wish else path.name)
-        make = logreel.convert if "format" in wish else logreel.slice
-        make(path, out, topics=wish.get("topic"), start=wish.get("start"), end=wish.get("end"))
+        chosen = {name: wish.get(name) for name in ("start", "end")} | {"topics": wish.get("topic")}
+        if "format" in wish:
+            logreel.convert(path, out, raw=True, **chosen)
+        else:
+            logreel.slice(path, out, **chosen)
         with open(out, "rb") as file:
             return hashlib.file_digest(file, "sha1").hexdigest(), out.stat().st_size
 
