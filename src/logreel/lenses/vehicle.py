@@ -163,7 +163,7 @@ def _times(places: Places) -> I64:
 
 #: A channel by its topic, with its lens: caches must not keep a log alive.
 _Named = tuple[str, LocalPose]
-_POSES: WeakKeyDictionary[Log, tuple[tuple[int, ...], list[tuple[str, _Named | None, _Named]]]] = (
+_POSES: WeakKeyDictionary[Log, tuple[bytes, list[tuple[str, _Named | None, _Named]]]] = (
     WeakKeyDictionary()
 )
 _KNOWN: WeakKeyDictionary[Channel, tuple[int, bool]] = WeakKeyDictionary()
@@ -171,7 +171,8 @@ _KNOWN: WeakKeyDictionary[Channel, tuple[int, bool]] = WeakKeyDictionary()
 
 def vehicle_poses(log: Log) -> list[VehiclePose]:
     """Return the poses of vehicles in *log*: the vehicle itself first, then others in the order of the log."""
-    counts = tuple(len(ch) for ch in log.channels.values())
+    # Asked for each channel of a conversion: the counts of all at once.
+    counts = log.index.counts.tobytes()
     known = _POSES.get(log)
     if known is None or known[0] != counts:
         known = _POSES[log] = (counts, list(_poses_of(log)))
