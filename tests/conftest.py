@@ -33,6 +33,13 @@ DEAREST = {
 }  # fmt: skip
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return the workers of ``-n auto``: half as many again as processors, since a quarter of all time is waiting."""
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return (usable * 3 + 1) // 2
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     dearest = {here / name for name in DEAREST}

@@ -29,7 +29,7 @@ from support.samples.bddf.builder import (
     walk,
 )
 
-CASES = int(os.environ.get("LOGREEL_FUZZ", "600"))
+CASES = int(os.environ.get("LOGREEL_FUZZ", "240"))
 SAMPLES = SHARED / "data/bddf"
 CUT = ("03_multi_series", "06_killed_no_index", "13_odd_times_late_series")
 

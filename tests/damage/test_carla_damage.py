@@ -14,7 +14,7 @@ from support.oracles import carla as oracle
 from support.samples.carla.builder import Builder, eventful
 from support.samples.carla.records import RELEASES
 
-CASES = int(os.environ.get("LOGREEL_FUZZ", "200"))
+CASES = int(os.environ.get("LOGREEL_FUZZ", "80"))
 
 Place = tuple[int, int, int]
 

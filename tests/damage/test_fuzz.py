@@ -11,7 +11,7 @@ from conftest import SHARED
 from harness import SANITIZED, Worker
 
 #: Broken logs in all; ``make fuzz`` sets it.
-CASES = int(os.environ.get("LOGREEL_FUZZ", "600"))
+CASES = int(os.environ.get("LOGREEL_FUZZ", "240"))
 LANES = 4
 #: Real flights are large: one case in so many.
 REAL_SHARE = 20

@@ -17,7 +17,7 @@ from logreel.lenses import lenses
 from support.oracles import koblenz as oracle
 from support.samples.koblenz.builder import END, Builder
 
-CASES = int(os.environ.get("LOGREEL_FUZZ", "240"))
+CASES = int(os.environ.get("LOGREEL_FUZZ", "120"))
 SAMPLES = SHARED / "data/koblenz"
 URG = "Hokuyo_URG-04LX"
 #: The smallest JPEG header that states a size.

@@ -19,7 +19,7 @@ from support.oracles import mcap_file as mcap_oracle
 from support.samples.mcap.builder import MAGIC, Builder, record, string, tiny
 from support.samples.mcap.walk import walk
 
-CASES = int(os.environ.get("LOGREEL_FUZZ", "150"))
+CASES = int(os.environ.get("LOGREEL_FUZZ", "80"))
 #: Of a processor: ten times what the slowest case takes here, or nearly.
 SECONDS = 30.0
 BASES = {

@@ -17,7 +17,7 @@ from support.samples.bddf.builder import Builder as Bddf
 from support.samples.carla.builder import Builder as Carla
 from support.samples.koblenz.builder import Builder as Koblenz
 
-CASES = int(os.environ.get("LOGREEL_FUZZ", "240"))
+CASES = int(os.environ.get("LOGREEL_FUZZ", "80"))
 
 
 def koblenz() -> bytes:
@@ -90,7 +90,7 @@ def check_damaged(data: bytes, suffix: str, out: Path, case: object) -> None:
 @pytest.mark.parametrize("suffix", SMALL)
 def test_recover_keeps_all_messages_of_every_cut(suffix: str, tmp_path: Path) -> None:
     data = SMALL[suffix]()
-    for cut in range(4, len(data), 1 if CASES > 240 else 3):
+    for cut in range(4, len(data), 1 if CASES > 80 else 3):
         check_damaged(data[:cut], suffix, tmp_path / f"a{suffix}", cut)
 
 

@@ -17,7 +17,7 @@ from support.oracles import rosbag as bag_oracle
 from support.samples.rosbag.builder import Builder, few, tiny, version_2_0
 from support.samples.rosbag.old import version_1_2
 
-CASES = int(os.environ.get("LOGREEL_FUZZ", "400"))
+CASES = int(os.environ.get("LOGREEL_FUZZ", "160"))
 #: Nothing this small may take longer.
 #: Of a processor: ten times what the slowest case takes here, or nearly; growth has tests of its own.
 SECONDS = 30.0

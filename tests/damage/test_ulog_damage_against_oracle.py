@@ -16,7 +16,7 @@ from logreel.log.scan import Scan
 from support.oracles import ulog as ulog_oracle
 from support.samples.ulog.builder import tiny
 
-CASES = int(os.environ.get("LOGREEL_FUZZ", "1500"))
+CASES = int(os.environ.get("LOGREEL_FUZZ", "600"))
 
 
 def scan(data: bytes) -> Scan:
