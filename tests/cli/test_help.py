@@ -308,3 +308,10 @@ def test_commands_of_other_packages_are_in_the_help(
     assert b"AssertionError" not in spawn("-c", add + FAST, "--help").stderr
     (info / "entry_points.txt").write_text("[logreel.formats]\nother = other:FORMAT\n")
     assert b"AssertionError" in spawn("-c", add + FAST, "--help").stderr
+    # A format that adds no command is asked, and costs neither NumPy nor what lays out help.
+    (tmp_path / "other.py").write_text(
+        "from logreel.plugin import Format\n"
+        "FORMAT = Format(name='other', title='Other', suffixes=('.other',), versions='1', sniff=bool, scan=bool)\n"
+    )
+    light = "; assert 'numpy' not in sys.modules"
+    assert b"Error" not in spawn("-c", add + FAST + light, "--help").stderr

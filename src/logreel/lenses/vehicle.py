@@ -163,9 +163,7 @@ def _times(places: Places) -> I64:
 
 #: A channel by its topic, with its lens: caches must not keep a log alive.
 _Named = tuple[str, LocalPose]
-_POSES: WeakKeyDictionary[Log, tuple[bytes, list[tuple[str, _Named | None, _Named]]]] = (
-    WeakKeyDictionary()
-)
+_POSES: WeakKeyDictionary[Log, tuple[bytes, list[tuple[str, _Named | None, _Named]]]] = WeakKeyDictionary()
 _KNOWN: WeakKeyDictionary[Channel, tuple[int, bool]] = WeakKeyDictionary()
 
 

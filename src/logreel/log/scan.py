@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -196,17 +195,6 @@ def _text(value: Any) -> str:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value).decode("utf-8", "backslashreplace")
     return str(value)
-
-
-def channel_key(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Hashable:
-    """Return a key that is equal for channels of several logs which become one channel."""
-    return topic, schema, metadata.get("md5sum")
-
-
-def free_name(topic: str, taken: Collection[str]) -> str:
-    """Return *topic*, followed by ``[1]``, ``[2]`` … if the name is among those *taken*."""
-    names = itertools.chain([topic], (f"{topic}[{n}]" for n in itertools.count(1)))
-    return next(name for name in names if name not in taken)
 
 
 class PayloadDecoder(Protocol):

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from logreel.dataclass import NamedTuple, dataclass, default_values, field
 from logreel.errors import Problem, UsageError
-from logreel.io.arrays import I64
-from logreel.io.source import Buffer, Source
-from logreel.log.scan import Saved, Scan, channel_key, free_name
 
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from logreel.io.arrays import I64
+    from logreel.io.source import Buffer, Source
     from logreel.layout.layout import Layout
     from logreel.lenses.facts import Band, Chart, Detector, Section
     from logreel.limits import FixedLimit
     from logreel.log.log import Log, Message
-    from logreel.log.scan import Growing, Schema
+    from logreel.log.scan import Growing, Saved, Scan, Schema
     from logreel.registry.commands import Command
     from logreel.schemas.catalogue import Catalogue
+
+
+def channel_key(topic: str, schema: Schema, metadata: Mapping[str, Any]) -> Hashable:
+    """Return a key that is equal for channels of several logs which become one channel."""
+    return topic, schema, metadata.get("md5sum")
+
+
+def free_name(topic: str, taken: Collection[str]) -> str:
+    """Return *topic*, followed by ``[1]``, ``[2]`` … if the name is among those *taken*."""
+    names = itertools.chain([topic], (f"{topic}[{n}]" for n in itertools.count(1)))
+    return next(name for name in names if name not in taken)
 
 
 @dataclass(frozen=True, slots=True)

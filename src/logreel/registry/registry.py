@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import os
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -13,17 +12,18 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from logreel.dataclass import dataclass
 from logreel.errors import LogError, UnknownFormatError, UnsupportedError, UsageError, listeners, notice
-from logreel.io.source import ZSTD, Readable, Source, is_url
-from logreel.limits import Limits
-from logreel.log.scan import Saved, Scan
 from logreel.registry import entry_points_seen
 from logreel.registry.format import Format
 
 if TYPE_CHECKING:
+    import inspect
+
+    from logreel.io.source import Readable, Source
     from logreel.layout.layout import Layout
     from logreel.lenses.facts import Band, Chart, Detector, Section
+    from logreel.limits import Limits
     from logreel.log.log import Log, Message
-    from logreel.log.scan import Schema
+    from logreel.log.scan import Saved, Scan, Schema
     from logreel.registry.commands import Command
     from logreel.registry.format import Storage
 
@@ -49,6 +49,8 @@ class Lazy:
 
     @property
     def __signature__(self) -> inspect.Signature:
+        import inspect
+
         return inspect.signature(self.load())
 
     def load(self) -> Any:
@@ -367,6 +369,8 @@ def open_source(what: Readable | Source, guard: bool = True, limits: Limits | No
 
     Raises LogError for an address that cannot be read, MissingDependencyError without obstore.
     """
+    from logreel.io.source import ZSTD, Source, is_url
+
     text = os.fspath(what) if isinstance(what, (str, os.PathLike)) else None
     if not is_url(text):
         source = Source.open(what, guard)

@@ -23,7 +23,8 @@ from logreel.io.source import Buffer
 from logreel.kernels import records as kernel
 from logreel.layout.layout import Layout
 from logreel.log.log import Log
-from logreel.log.scan import Schema, free_name
+from logreel.log.scan import Schema
+from logreel.registry.format import free_name
 
 if TYPE_CHECKING:
     from logreel.layout.numpy_columns import Column

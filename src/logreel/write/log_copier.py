@@ -20,8 +20,8 @@ from logreel.index.gather import Rows
 from logreel.io.arrays import I64
 from logreel.io.source import Buffer
 from logreel.log.log import Channel, Log
-from logreel.log.scan import MADE_OF, ORIGINAL, Attachment, Schema, channel_key
-from logreel.registry.format import Format
+from logreel.log.scan import MADE_OF, ORIGINAL, Attachment, Schema
+from logreel.registry.format import Format, channel_key
 from logreel.registry.registry import formats
 from logreel.write.format_writer import FormatWriter, joined
 

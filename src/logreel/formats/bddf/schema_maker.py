@@ -53,7 +53,8 @@ from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Scalar, Sequence, Struct
 from logreel.layout.numpy_columns import Column
-from logreel.log.scan import ORIGINAL, Schema, channel_key
+from logreel.log.scan import ORIGINAL, Schema
+from logreel.registry.format import channel_key
 from logreel.schemas.jsonschema import JsonDecoder, json_bytes, json_schema
 from logreel.schemas.languages import protobuf_serializer
 from logreel.schemas.protobuf.encoder import mapping, number, packed, part, text

@@ -25,7 +25,8 @@ from logreel.io.arrays import I64
 from logreel.io.source import Buffer, ChunkCache, Chunks, Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
-from logreel.log.scan import ChannelInfo, Noted, PayloadDecoder, Scan, Schema, free_name
+from logreel.log.scan import ChannelInfo, Noted, PayloadDecoder, Scan, Schema
+from logreel.registry.format import free_name
 from logreel.schemas.languages import Hints, language_of
 from logreel.write.format_writer import joined
 

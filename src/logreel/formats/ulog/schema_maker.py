@@ -15,9 +15,9 @@ from logreel.index.channel_index import FieldAt
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, FixedArray, Node, Scalar, String, Struct, Time
 from logreel.layout.numpy_columns import Column, from_values
-from logreel.log import scan as any_format
 from logreel.log.log import Log
 from logreel.log.scan import Schema
+from logreel.registry import format as any_format
 from logreel.write.format_writer import Abilities, SchemaMaker, TextChannel, TextColumns
 
 _TOPIC = re.compile(r"(.*?)(\[\d{1,3}\])?(@\d+)?", re.DOTALL)
