@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+import threading
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from logreel.errors import UnsupportedError
 from logreel.lenses import Picture
 from logreel.outputs.media.pictures import png
 from logreel.outputs.view.spatial import browser_picture, picture_at, picture_sources, video_packets
+from logreel.outputs.view.view_log import ViewLog
+from support.harness.viewing import viewing
 from support.oracles.ros1 import channel
 from support.samples.koblenz.drive import drive as koblenz_drive
 from support.samples.rosbag.builder import drive
@@ -196,3 +199,26 @@ def test_channel_without_pictures_has_none(tmp_path: Path) -> None:
         assert picture_at(log["/imu"], log.end) is None
         with pytest.raises(UnsupportedError, match="has no pictures"):
             video_packets(log["/imu"], 0, 1)
+
+
+@pytest.mark.parametrize(("what", "given"), [("picture", {"at": 0}), ("video", {"from": 0, "to": S})])
+def test_pictures_that_are_asked_for_before_the_log_is_open_wait_for_it(
+    what: str, given: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, asked = tmp_path / "x.bag", threading.Event()
+    path.write_bytes(drive(1))
+    adopt, wait = ViewLog._adopt, ViewLog.open
+
+    def adopt_later(opened: ViewLog, log: logreel.Log) -> None:
+        assert asked.wait(60)
+        adopt(opened, log)
+
+    def open_when_asked(opened: ViewLog, request: Any = None) -> Any:
+        asked.set()
+        return wait(opened, request)
+
+    monkeypatch.setattr(ViewLog, "_adopt", adopt_later)
+    monkeypatch.setattr(ViewLog, "open", open_when_asked)
+    with viewing(path) as page:
+        reply = page.get(what, topic="/camera/compressed", **given)
+        assert reply.status in (200, 204), reply.body

@@ -643,9 +643,9 @@ def _overlay(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
 
 
 def _picture(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
-    at, width = opened.clock(request.get("at")) or 0, request.get("width")
+    width = request.get("width")
     with opened.open(request) as log:
-        ch = log[request.text("topic")]
+        ch, at = log[request.text("topic")], opened.clock(request.get("at")) or 0
         try:
             picture = picture_at(ch, at, width)
             first = next_time(ch, at) if picture is None else None
@@ -677,9 +677,9 @@ def _nothing(why: str) -> Response:
 
 def _video(session: Session, opened: ViewLog, request: Parameters) -> ASGIApp:
     lo, hi = request.interval()
-    start = opened.clock(lo or 0) or 0
-    end = min(opened.clock(hi) or start, start + _VIDEO) if hi is not None else start + 1
     with opened.open(request) as log:
+        start = opened.clock(lo or 0) or 0
+        end = min(opened.clock(hi) or start, start + _VIDEO) if hi is not None else start + 1
         try:
             codec, packets = video_packets(log[request.text("topic")], start, end)
         except UnsupportedError as error:

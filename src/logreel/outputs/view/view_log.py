@@ -267,7 +267,7 @@ class ViewLog:
             yield
 
     def clock(self, time: int | None) -> int | None:
-        """Return a time of an answer as time of the log's clock, ns, limited to 64 bits."""
+        """Return a time of an answer as time of the log's clock, ns, limited to 64 bits; the log must be open."""
         return None if time is None else max(-(1 << 63), min((1 << 63) - 1, time + self.start))
 
     def close(self) -> None:
