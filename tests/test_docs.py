@@ -138,8 +138,8 @@ SKILL = ROOT / "skills/logreel/SKILL.md"
 PAGES = [
     path for path in (ROOT / "README.md", SKILL, *sorted((ROOT / "docs").rglob("*.md"))) if path.exists()
 ]
-#: Pages whose commands are started as users start them; those of the others are forks, which start much faster. So are
-#: those of the README, whose lines run in processes without the libraries of extras, below.
+#: Pages whose commands are started as users start them; those of the others are forks, which start much faster. So
+#: are the first lines of README.md and docs/cli.md, without the libraries of extras, below.
 IN_PROCESSES = {ROOT / "docs/tutorial.md"}
 
 
@@ -212,15 +212,19 @@ EXTRAS = (
     "daft", "obstore", "zarr", "h5py", "lance", "matplotlib", "plotext",
 )  # fmt: skip
 #: A block that the page lists under its extra.
-UNDER_EXTRA = re.compile(r"^With `pip install '\.\[.*\n\n```.*\n(?:.*\n)*?```\n", re.MULTILINE)
+UNDER_EXTRA = re.compile(
+    r"^(?:\*\*.*\*\* )?With `pip install '\.\[.*\n\n```.*\n(?:.*\n)*?```\n", re.MULTILINE
+)
 
 
-def test_the_lines_of_the_readme_need_no_more_than_what_make_demo_installs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("page", "end"), [("README.md", "\n## Install"), ("docs/cli.md", "\n## ")])
+def test_the_first_lines_need_no_more_than_what_make_demo_installs(
+    page: str, end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text, found, _ = (ROOT / page).read_text(encoding="utf-8").partition(end)
+    assert found
     core = UNDER_EXTRA.sub("", text)
-    assert text.count("With `pip install '.[") == len(UNDER_EXTRA.findall(text)) >= 2
+    assert text.count("ith `pip install '.[") == len(UNDER_EXTRA.findall(text)) >= 1
     # A module of None in sys.modules would be one for pyarrow, which looks for pandas there.
     blocker = f"""
 import sys
@@ -237,7 +241,13 @@ sys.meta_path.insert(0, Missing)
     for name in EXTRAS:
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.chdir(tmp_path)
-    run_page("README.md", core)
+    run_page(page, core)
+
+
+def test_the_readme_is_read_in_minutes() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    assert "](docs/images/" in text.partition("\n## ")[0]
 
 
 PAGE = """
