@@ -39,13 +39,13 @@ COMMANDS = {
     "geotag": "geotag LOG nothing", "fleet": "fleet ingest LOG -o fleet",
     "dataset": "dataset LOG -o set --spec nothing",
     "definitions": "definitions list std_msgs/Header", "demo": "demo --help",
-    "formats": "formats", "help": "--help", "completion": "completion bash",
+    "formats": "formats", "new-format": "new-format LOG", "help": "--help", "completion": "completion bash",
     **{f"convert .{suffix}": f"convert LOG out.{suffix}" for suffix in (
         "ndjson", "kml", "gpx", "geojson", "csv/", "parquet/", "arrow/", "mcap", "bag", "ulg", "bddf", "rrd", "jpg/",
         "ply/",
     )},
 }  # fmt: skip
-#: Those that need pyarrow, as README.md says; the others give the same without it.
+#: Those that need pyarrow, as docs/install.md says; the others give the same without it.
 NEEDS_ARROW = {
     "cat csv", "sql", "slice --where", "fleet", "convert .csv/", "convert .parquet/", "convert .arrow/", "convert .rrd",
 }  # fmt: skip

@@ -110,7 +110,7 @@ ENDLESS = {
     "serve": ["/logs", "/logs/{id}", "/logs/{id}/slice?topic=vehicle_attitude"],
 }
 #: Groups, and verbs that touch no file.
-NO_FILES = {"fleet", "formats", "completion"}
+NO_FILES = {"fleet", "formats", "new-format", "completion"}
 #: Files whose content is not final: what the next run goes on with, or removes.
 UNFINISHED = ("fleet/_catalog/stage", "fleet/_catalog/lock", "lane/logreel/dataset.json")
 #: Names of files that are not complete.

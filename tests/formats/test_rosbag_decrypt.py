@@ -377,8 +377,8 @@ WRITING: dict[str, str] = {
 }
 #: Commands that take no log, or only their own files; *serve* and *view* are tested above, *add* and *index* below.
 OTHERS = {
-    "record", "formats", "demo", "completion", "fleet query", "fleet status", "fleet report", "fleet verify",
-    "fleet remove", "add", "index", "notes", "serve", "view", "play",
+    "record", "formats", "new-format", "demo", "completion", "fleet query", "fleet status", "fleet report",
+    "fleet verify", "fleet remove", "add", "index", "notes", "serve", "view", "play",
 }  # fmt: skip
 #: Commands that find nothing to write in this bag.
 NO_FILE = {"attachments", "migrate to a template", "definitions"}

@@ -22,7 +22,7 @@ _MODULES = {
     "record": ("record",),
     "rewrite": ("slice", "merge", "split", "sort", "edit", "recover", "migrate", "add", "index"),
     "fleet": ("fleet", "dataset"),
-    "formats": ("formats", "definitions"),
+    "formats": ("formats", "definitions", "new-format"),
     "completion": ("completion",),
 }
 
@@ -90,7 +90,9 @@ class Verbs(GroupWithExamples):
             from logreel.cli.formats import format_group
 
             return format_group(name)
-        command: click.Command = getattr(importlib.import_module(f"logreel.cli.{module}"), name)
+        command: click.Command = getattr(
+            importlib.import_module(f"logreel.cli.{module}"), name.replace("-", "_")
+        )
         return command
 
 

@@ -1,10 +1,12 @@
-"""Verbs about formats: formats, definitions, and ``logreel FORMAT COMMAND`` from the descriptions in the formats."""
+"""Verbs about formats: formats, definitions, new-format, and ``logreel FORMAT COMMAND`` from what formats describe."""
 
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +22,13 @@ if TYPE_CHECKING:
     from logreel.schemas.catalogue import Entry
 
 ADD, LIST, FIND = "add", "list", "find"
+#: Files of a new package for a format, by their template; NAME is that of the format.
+SKELETON = {
+    "pyproject.toml": "pyproject.toml",
+    "README.md": "README.md",
+    "format.py": "src/logreel_NAME/__init__.py",
+    "test_format.py": "tests/test_NAME.py",
+}
 
 
 @verb(
@@ -122,6 +131,48 @@ def _show_definition(entry: Entry) -> None:
         draw.echo(f"  file: {entry.path}")
     for line in entry.text.splitlines():
         draw.echo(f"  | {line}")
+
+
+@verb(
+    examples={
+        "logreel new-format thermo": "a package in logreel-thermo that reads logs named x.thermo",
+        "logreel new-format thermo -o ~/thermo": "in another folder",
+    },
+)
+@click.argument("name", metavar="NAME")
+@click.option("-o", "--output", "out", metavar="OUT", help="Folder of the package, instead of logreel-NAME.")
+def new_format(name: str, out: str | None) -> int:
+    """Begin a package that adds a format: a small reader that works, its entry point, and the tests of all formats.
+
+    NAME is what the format is called in 'logreel formats': lower-case letters, digits and _. OUT must not exist yet.
+    Then replace the layout of the example by that of your logs.
+    """
+    from keyword import iskeyword
+
+    from logreel.errors import LogError, UsageError
+    from logreel.outputs.files import new_folder
+    from logreel.registry.registry import formats as known
+
+    if not re.fullmatch("[a-z][a-z0-9_]{0,63}", name) or iskeyword(name):
+        raise UsageError(
+            f"{name!r} is no name for a format: lower-case letters, digits and _, beginning with a letter"
+        )
+    if name in known():
+        raise UsageError(f"there is a format {name!r} already")
+    target = Path(out or f"logreel-{name}").expanduser()
+    if target.exists() or target.is_symlink():
+        raise LogError("it exists already: another folder is given with -o", path=str(target))
+    templates = Path(__file__).with_name("static") / "new_format"
+    with new_folder(target) as folder:
+        for template, place in SKELETON.items():
+            path = folder / place.replace("NAME", name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            text = (templates / f"{template}.txt").read_text("utf-8")
+            path.write_text(text.replace("NAME", name), "utf-8")
+    for place in SKELETON.values():
+        draw.echo(str(target / place.replace("NAME", name)))
+    draw.say(f"next: cd {target} && pip install -e '.[test]' && pytest")
+    return 0
 
 
 class FormatGroup(GroupWithExamples):
