@@ -23,7 +23,7 @@ PACKAGES := $(wildcard packages/*)
 DROP_KERNELS = rm -rf build src/logreel/kernels/*.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-packages test-fleet test-train lint style bench bench-results bench-contracts bench-instructions oracles fuzz fuzz-coverage soak shrink asan screenshots docs build clean
+.PHONY: help demo test check test-packages test-fleet test-train lint style bench bench-results bench-contracts bench-instructions oracles fuzz fuzz-coverage soak shrink asan screenshots docs man release-check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -137,6 +137,12 @@ screenshots: $(VENV)/.test ## the pictures of docs/images (needs chromium)
 
 docs: $(VENV)/.test ## run every example of README.md and docs/
 	$(BIN)/python -m pytest $(PYTEST_ARGS) tests/test_docs.py
+
+man: $(VENV)/.run ## the manual page, build/man/logreel.1
+	$(BIN)/python tools/man_page.py
+
+release-check: $(VENV)/.test ## walk the list of docs/release.md; QUICK=1: without wheel and sdist
+	$(BIN)/python tools/release_check.py $(if $(QUICK),--quick)
 
 build: $(VENV)/.venv ## a wheel in dist/
 	$(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
