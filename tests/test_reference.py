@@ -292,29 +292,3 @@ def test_every_verb_with_json_is_tried() -> None:
     found = {verb for verb in verbs() if any(p.name == "as_json" for p in command_of(verb).params)}
     # That of the viewer goes on until it is stopped; it has a test of its own.
     assert found == set(ARGUMENTS) | {"view"}
-
-
-ROOT = DOCS.parent
-LINK = re.compile(r"\]\(([^)\s]+)\)")
-
-
-def anchors(path: Path) -> set[str]:
-    """Return the link anchors of the headings of a page."""
-    heads = re.findall(r"^#+ (.+)$", FENCED.sub("", path.read_text(encoding="utf-8")), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
-
-
-@pytest.mark.parametrize(
-    "page",
-    [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("skills/**/*.md")), *sorted(DOCS.rglob("*.md"))],
-    ids=lambda path: path.name,
-)
-def test_links_lead_somewhere(page: Path) -> None:
-    for link in LINK.findall(FENCED.sub("", page.read_text(encoding="utf-8"))):
-        if "://" in link:
-            continue
-        name, _, anchor = link.partition("#")
-        target = (page.parent / name).resolve() if name else page
-        assert target.is_relative_to(ROOT), link
-        assert target.exists(), link
-        assert not anchor or anchor in anchors(target), link
