@@ -37,7 +37,7 @@ _MODULES = {
     ),
     "logreel.outputs.registry": "Job Output Shape",
     "logreel.registry.commands": "Answer Command Content Example Option Playback",
-    "logreel.registry.format": "Folder Format",
+    "logreel.registry.format": "Folder Format NewFolder",
     "logreel.registry.registry": "lazy lazy_value",
     "logreel.schemas.languages": "Hints Language Serializer",
     "logreel.testing.suite": "FormatSuite",

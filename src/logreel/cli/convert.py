@@ -141,7 +141,7 @@ def convert(
     From a pipe (-), lines of JSON, tables and some logs are written while it is open; everything else, and with most
     options, when all of it is there.
     """
-    from logreel.outputs.registry import Shape, find_output
+    from logreel.outputs.registry import Shape, find_output, is_log_folder
     from logreel.outputs.tables.table_of_logs import table_of_logs
 
     names, out = inputs.inputs_and_output(files, output.out)
@@ -150,9 +150,10 @@ def convert(
     target = find_output(suffix or (out.rstrip("/") if logs.several else out))
     written = {"raw": raw, "selection": selection, **output.options}
     job = _Conversion(logs, out, output.format, suffix, target, rendering, written, as_json)
-    if _can_come_slowly(names, target):
+    is_one_log = not logs.several and not suffix and is_log_folder(out)
+    if not is_one_log and _can_come_slowly(names, target):
         return _convert_as_it_comes(job, selection)
-    into_folder = inputs.is_folder(out) and target.shape in (Shape.WHOLE, Shape.LOG)
+    into_folder = not is_one_log and inputs.is_folder(out) and target.shape in (Shape.WHOLE, Shape.LOG)
     if not (logs.several or into_folder):
         return inputs.each_log(logs, lambda log: job.write(log, job.destination(), out), False)
     if not inputs.is_folder(out) and table_of_logs(target) is not None:

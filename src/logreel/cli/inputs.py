@@ -565,7 +565,7 @@ def write_each(
         known = suffix if isinstance(suffix, str) else suffix(log)
         return write(log, destination(out, known, as_json), out)
 
-    if not logs.several and not is_folder(out):
+    if not logs.several and (not is_folder(out) or _is_folder_of(logs, out)):
         return each_log(logs, write_only, False)
     same = suffix if isinstance(suffix, str) else None
     outputs = outputs_in(folder_for_several(out, logs), logs, same)
@@ -577,6 +577,19 @@ def write_each(
 
     with made_folder(out):
         return each_log(logs, write_one, False)
+
+
+def _is_folder_of(logs: Logs, out: str) -> bool:
+    """Return whether OUT is a folder that becomes a log, of the format of the only log."""
+    from logreel.registry.registry import format_named
+
+    from logreel.outputs.registry import is_log_folder
+
+    if not is_log_folder(out) or not isinstance(logs.each[0], str) or logs.each[0] == STDOUT:
+        return False
+    with logs.open(logs.each[0]) as log:
+        fmt = format_named(log.format)
+    return fmt is not None and fmt.new_folder is not None
 
 
 def _has_output(code: int) -> bool:

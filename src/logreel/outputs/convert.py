@@ -33,7 +33,9 @@ from logreel.ops.rewrite.target import (
     Target,
     check_names,
     checked_clock,
+    file_of,
     format_to_write,
+    is_folder_name,
     offset_for,
     output_of,
 )
@@ -334,7 +336,7 @@ def _log(
         done = rewrite([part], target, transforms=carried + ([] if raw else _transforms(part, target)))
     else:
         done = _changed(opened, target, chosen, raw, clock, changes)
-    file = os.path.basename(target.path)
+    file = file_of(target.path, format_to_write(target.path, opened, target.format))
     channels = tuple(Written(copied.topic, file, copied.messages) for copied in done.channels)
     # Several files with changes are written from a temporary file, which is not encrypted.
     notes = tuple(dict.fromkeys((*done.notes, *plain)))
@@ -456,6 +458,8 @@ def _check_output(log: Log, target: Target) -> None:
     """Raise for an output that cannot be written, before a log between is."""
     parts = [whole_log(file) for file in log.parts]
     check_names(parts, target, format_to_write(target.path, log, target.format))
+    if is_folder_name(target.path):
+        return
     if target.stream is None and target_of(target.path).exists() and not target.force:
         raise exists(target.path)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
@@ -16,7 +15,8 @@ from typing import IO, TYPE_CHECKING, cast
 
 from logreel.errors import LogError
 from logreel.io.append_file import ACTIVE
-from logreel.io.atomic_file import exchange, exists, keep_sources, name_it, sync_folder, sync_name, target_of
+from logreel.io.atomic_file import exists, keep_sources, name_it, sync_folder, sync_name, target_of
+from logreel.io.new_folder import begun_folder, free_folder, install, temporary_for
 from logreel.io.output_stream import OutputStream
 from logreel.log.scan import Attachment
 
@@ -27,11 +27,6 @@ if TYPE_CHECKING:
 #: File with the content of a folder that logreel wrote, and the key in it that marks such a folder; ``force``
 #: replaces only folders with this file.
 MANIFEST, MANIFEST_KEY = "manifest.json", "logreel_manifest"
-
-
-def _temporary(target: Path) -> Path:
-    """Return a hidden name for a temporary file in the folder of *target*."""
-    return target.with_name(f".logreel-{os.urandom(6).hex()}.partial")
 
 
 @contextlib.contextmanager
@@ -83,7 +78,7 @@ def new_file(
         raise LogError("is not a regular file", path=os.fspath(path))
     if os.path.lexists(target) and not force:
         raise exists(path)
-    temporary = _temporary(target)
+    temporary = temporary_for(target)
     try:
         with synced(temporary) as out:
             yield out
@@ -121,23 +116,9 @@ def new_table(
 
 @contextlib.contextmanager
 def new_folder(path: str | os.PathLike[str], force: bool = False, keep: Iterable[str] = ()) -> Iterator[Path]:
-    """Yield a folder that is renamed to *path* after the block; after an exception it is removed.
-
-    force  replace an existing folder, if logreel wrote it
-    keep   names of files that must not be in a folder that is replaced, as in ``Log.name``
-
-    An existing empty folder is replaced. Raises LogError for any other existing folder or file.
-    """
-    target = _free_folder(path, force, keep)
-    temporary = _temporary(target)
-    temporary.mkdir()
-    try:
-        yield temporary
-        sync_folder(temporary)
-        _install(temporary, target, path, force)
-        sync_name(target, path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    """Yield a folder as ``io.new_folder`` does; *force* replaces one that logreel wrote."""
+    with begun_folder(path, force, keep, has_manifest) as folder:
+        yield folder
 
 
 class GrowingFolder:
@@ -151,9 +132,9 @@ class GrowingFolder:
 
     def __init__(self, path: str | os.PathLike[str], force: bool = False, keep: Iterable[str] = ()) -> None:
         self._path, self._force = path, force
-        self._target = _free_folder(path, force, keep)
+        self._target = free_folder(path, force, keep, has_manifest)
         self.place = self._target.with_name(self._target.name + ACTIVE)
-        _free_folder(self.place, force, keep)
+        free_folder(self.place, force, keep, has_manifest)
         if self.place.exists():
             shutil.rmtree(self.place)
         self.place.mkdir()
@@ -163,50 +144,12 @@ class GrowingFolder:
     def finish(self) -> None:
         """Rename the folder to its final name."""
         sync_folder(self.place)
-        _install(self.place, self._target, self._path, self._force)
+        install(self.place, self._target, self._path, self._force)
         sync_name(self._target, self._path)
 
     def discard(self) -> None:
         """Remove the folder."""
         shutil.rmtree(self.place, ignore_errors=True)
-
-
-def _free_folder(path: str | os.PathLike[str], force: bool, keep: Iterable[str]) -> Path:
-    """Return the folder to be written at *path*; raises LogError if something is there that must not be replaced."""
-    target = target_of(path, follow=True)
-    if target.exists() and not target.is_dir():
-        raise LogError("is a file, not a folder", path=os.fspath(path))
-    if target.is_dir() and any(target.iterdir()):
-        if not force:
-            raise exists(path)
-        if not has_manifest(target):
-            raise LogError("is a folder that logreel did not write: not replaced", path=os.fspath(path))
-        if any(Path(os.path.realpath(name)).is_relative_to(target) for name in keep):
-            raise LogError("holds the log itself: not replaced", path=os.fspath(path))
-    return target
-
-
-def _install(temporary: Path, target: Path, path: str | os.PathLike[str], force: bool) -> None:
-    """Rename *temporary* to *target*; with *force*, replace a folder that is not empty."""
-    try:
-        os.rename(temporary, target)
-    except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-            raise
-        if not force:
-            raise exists(path) from None
-        old = temporary
-        if not exchange(temporary, target):
-            old = _temporary(target)
-            os.rename(target, old)
-            try:
-                os.rename(temporary, target)
-            except BaseException:
-                os.rename(old, target)
-                raise
-        # At a power failure, the old folder must not be gone before the disk has the name of the new one.
-        sync_folder(target.parent)
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def has_manifest(folder: Path) -> bool:

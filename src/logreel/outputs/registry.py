@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -332,9 +334,32 @@ def readers(ch: Channel, reads: str) -> list[Callable[..., Any]]:
     return [getattr(lens, reads) for lens in lenses(ch) if hasattr(lens, reads)]
 
 
+#: End of a name that is meant as the suffix of an output.
+_SUFFIX = re.compile(r"\.[A-Za-z]\w*\Z", re.ASCII)
+
+
+def _folder_suffix() -> str:
+    """Return the suffix of the format in which a log can be a folder; empty if there is none."""
+    able = (fmt for fmt in formats().values() if fmt.create is not None and fmt.new_folder is not None)
+    return next((fmt.suffixes[0] for fmt in able), "")
+
+
+def is_log_folder(name: str) -> bool:
+    """Return whether *name* means a folder that is a log: it ends with a slash, and has no suffix."""
+    plain = name.rstrip("/\\")
+    return (
+        bool(plain)
+        and plain != name
+        and not _SUFFIX.search(os.path.basename(plain))
+        and bool(_folder_suffix())
+    )
+
+
 def find_output(name: str) -> Output:
     """Return the output for the suffix of *name*; raises UsageError with the known suffixes."""
     plain = name.rstrip("/\\").lower()
+    if is_log_folder(name):
+        return next(output for output in logs().values() if output.suffix == _folder_suffix())
     # Those of other packages are only looked at for other suffixes.
     for outputs in (OUTPUTS.own, logs, OUTPUTS.added):
         for suffix, output in outputs().items():

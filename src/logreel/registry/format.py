@@ -48,6 +48,18 @@ class Folder:
     problems: Sequence[Problem] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class NewFolder:
+    """How a new log becomes a folder: a file with its messages, and what describes that.
+
+    part    returns the name of the file, from that of the folder
+    finish  writes what lies beside the file, when that is complete: called with its path
+    """
+
+    part: Callable[[str], str]
+    finish: Callable[[str], object]
+
+
 @dataclass(frozen=True, repr=False)
 class Format:
     """One log format; each format package offers one as ``FORMAT``.
@@ -58,6 +70,8 @@ class Format:
     sniff     returns whether the content is of this format; looks at ``source.head`` first, never raises
     folder    returns the Folder that a path is, given that and the names in it; None: it is no log of this format but a
               folder like others, whose files are logs of their own. None: no folder is a log
+    new_folder  returns the NewFolder by which a new log is a folder, where the name of an output ends with a slash;
+                None: logs of this format are files
     scan      reads the structure; with *saved* it restores an earlier scan of the same bytes, and returns None if
               *saved* does not fit. Raises UnsupportedError for unsupported features
     versions  versions of the format that can be read, for people
@@ -128,6 +142,7 @@ class Format:
     like: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda metadata: {}
     layout: Callable[[Schema, str], Layout | None] | None = None
     folder: Callable[[str, Collection[str]], Folder | None] | None = None
+    new_folder: Callable[[], NewFolder] | None = None
     sample: Callable[[], bytes] | None = None
     exchange: bool = False
     api: Callable[[], ModuleType] | None = None

@@ -71,6 +71,7 @@ FORMAT = Format(
     create=lazy("logreel.formats.rosbag2.writer:Bag2Writer"),
     copier=lazy("logreel.formats.rosbag2.writer:Bag2Copier"),
     folder=lazy("logreel.formats.rosbag2.folder:folder"),
+    new_folder=lazy_value("logreel.formats.rosbag2.writer:NEW_FOLDER"),
     commands=lazy_value("logreel.formats.rosbag2.writer:COMMANDS"),
     file_facts=("rosbag2",),
     splits=True,

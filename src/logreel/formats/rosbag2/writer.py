@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -18,17 +18,21 @@ from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass
 from logreel.errors import DefinitionError, UnsupportedError, UsageError
-from logreel.formats.rosbag2.folder import OWN, FileSpan, file_text, metadata_text, version_for
+from logreel.formats.rosbag2.folder import METADATA, OWN, FileSpan, file_text, metadata_text, version_for
 from logreel.formats.rosbag2.page_writer import LARGEST, MOST_MESSAGES, MOST_TOPICS, DatabasePages, Value
 from logreel.formats.rosbag2.reader import TopicRow
+from logreel.formats.rosbag2.scan_builder import scan
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
+from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import String
 from logreel.layout.numpy_columns import TIME, Column, from_values
 from logreel.log.log import Log
 from logreel.log.scan import Schema
 from logreel.registry.commands import Command, Content, Example
+from logreel.registry.format import NewFolder
+from logreel.registry.open import log_of
 from logreel.schemas import ros1msg, ros2msg
 from logreel.schemas.languages import complete, language_named
 from logreel.write.format_writer import (
@@ -347,6 +351,19 @@ def metadata_file(log: Log) -> Content:
     about = {"files": [file.path for file in files], "messages": every.messages, "topics": len(topics)}
     return Content(lambda: iter((data,)), {**about, "start_ns": every.start, "end_ns": every.end})
 
+
+def _describe(path: str) -> None:
+    """Write the ``metadata.yaml`` beside a database, the only one of its folder."""
+    from logreel.formats.rosbag2 import FORMAT
+
+    source = Source.open(path)
+    with log_of(source, FORMAT, scan(source)) as log, open(Path(path).with_name(METADATA), "xb") as out:
+        out.write(metadata_file(log).read())
+        out.flush()
+        os.fsync(out.fileno())
+
+
+NEW_FOLDER = NewFolder("{}_0.db3".format, _describe)
 
 COMMANDS = (
     Command(

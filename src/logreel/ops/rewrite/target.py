@@ -181,6 +181,17 @@ def _suffixes(known: Iterable[Format]) -> Iterator[str]:
         yield from fmt.suffixes
 
 
+def is_folder_name(path: str) -> bool:
+    """Return whether *path* names a folder: it ends with a slash."""
+    return path.endswith(("/", os.sep))
+
+
+def file_of(path: str, fmt: Format) -> str:
+    """Return the name of the file with the messages of a log of *fmt* that is written to *path*, a file or folder."""
+    name = os.path.basename(os.path.abspath(path))
+    return fmt.new_folder().part(name) if is_folder_name(path) and fmt.new_folder is not None else name
+
+
 def appends_only(fmt: Format) -> bool:
     """Return whether the writer of *fmt* never changes bytes that it has written."""
     format_writer = fmt.create(DryRun("")) if fmt.create is not None else None
@@ -196,9 +207,14 @@ def format_to_write(path: str, log: Log, name: str | None = None) -> Format:
     named = format_named(name or log.format)
     if named is not None and named.create is not None and (name or path.lower().endswith(named.suffixes)):
         return named
-    able = [
-        fmt for fmt in formats().values() if fmt.create is not None and path.lower().endswith(fmt.suffixes)
-    ]
+    if is_folder_name(path):
+        able = [fmt for fmt in formats().values() if fmt.create is not None and fmt.new_folder is not None]
+    else:
+        able = [
+            fmt
+            for fmt in formats().values()
+            if fmt.create is not None and path.lower().endswith(fmt.suffixes)
+        ]
     able.sort(key=lambda fmt: fmt.name not in (log.format, log.converted_from))
     return able[0] if able else format_of(log)
 
