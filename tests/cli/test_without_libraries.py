@@ -41,8 +41,8 @@ COMMANDS = {
     "definitions": "definitions list std_msgs/Header", "demo": "demo --help",
     "formats": "formats", "new-format": "new-format LOG", "help": "--help", "completion": "completion bash",
     **{f"convert .{suffix}": f"convert LOG out.{suffix}" for suffix in (
-        "ndjson", "kml", "gpx", "geojson", "csv/", "parquet/", "arrow/", "mcap", "bag", "ulg", "bddf", "rrd", "jpg/",
-        "ply/",
+        "ndjson", "kml", "gpx", "geojson", "tum", "csv/", "parquet/", "arrow/", "mcap", "bag", "ulg", "bddf", "rrd",
+        "jpg/", "ply/",
     )},
 }  # fmt: skip
 #: Those that need pyarrow, as docs/install.md says; the others give the same without it.

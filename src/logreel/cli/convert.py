@@ -93,6 +93,11 @@ _FOR_LOGS = {"files", "out", "format", "msgdef", "force", "decrypt"}
     click.option(
         "--tolerance", metavar="TIME", help="With --align: ignore rows further away than this: 20ms."
     ),
+    click.option(
+        "--frames",
+        metavar="FIXED:BODY",
+        help="Trajectories: the poses of one frame in another one, from transforms: map:base_link.",
+    ),
 )
 @click.option("--raw", is_flag=True, help="Into a log: copy payloads and schemas unchanged, and add nothing.")
 @options.output(
@@ -126,7 +131,8 @@ def convert(
     with all messages.
 
     x.jpg/ x.ply/ are folders with a file per picture or point cloud. x.kml x.gpx x.geojson are single files with the
-    tracks of all positions.
+    tracks of all positions. x.tum x.kitti x.euroc are one trajectory: the poses of a channel (-t), of a frame in
+    another one (--frames), or the best that the log has.
 
     x.mp4 is a video of the pictures of one channel (-t), x.mp4/ a folder with a video per channel. x.rrd is a
     Rerun recording.

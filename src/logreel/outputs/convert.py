@@ -43,6 +43,7 @@ from logreel.ops.selection import Selection, check_keywords, keywords
 from logreel.outputs.registry import (
     CSV_WITHOUT_FORMULAS,
     PARQUET_WITH_STRUCTS,
+    POSE,
     Job,
     Output,
     Shape,
@@ -91,6 +92,7 @@ class RenderingOptions(TypedDict, total=False):
     rate: str | float | None
     clock: str | None
     tolerance: Length | None
+    frames: str | None
 
 
 class ConvertOptions(RenderingOptions, CopyOptions, total=False):
@@ -112,6 +114,8 @@ class Rendering:
     clock     with *align*: the channel with the times of the rows. For an MCAP: the clock of its times, ``utc`` for
               Unix time or ``log`` for the clock of the source; None: UTC if it is known, with *raw* the clock of the
               source
+    frames    ``x.tum``, ``x.kitti``, ``x.euroc``: the poses of one frame in another one, ``map:base_link``, from
+              transforms; None: the best trajectory of the channels
     """
 
     utc: bool = False
@@ -123,6 +127,7 @@ class Rendering:
     rate: str | float | None = None
     clock: str | None = None
     tolerance: Length | None = None
+    frames: str | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
@@ -165,6 +170,10 @@ class Rendering:
                     hint="leave out safe_csv=True",
                 )
             output = CSV_WITHOUT_FORMULAS
+        if self.frames is not None and output.item != POSE:
+            raise UsageError(
+                f"{output.suffix} is no trajectory of one frame in another one", hint="leave out frames="
+            )
         if self.utc and output.shape is Shape.LOG:
             raise UsageError(f"{output.suffix} has times of its own", hint="leave out utc=True")
         return output
@@ -190,8 +199,9 @@ def convert(
               the slash, one file with a single channel. ``x.ndjson``: one file with all messages. ``x.jpg/``,
               ``x.ply/``: a folder with a folder per channel with pictures or clouds, and a file for each of them.
               ``x.mp4``: a video of the pictures of one channel, with a slash a folder with a video per channel.
-              ``x.rrd``: a Rerun recording. ``x.kml``, ``x.gpx``, ``x.geojson``: one file with the tracks. ``x.mcap``,
-              ``x.bag`` …: a log with the same messages. Or a binary file object, which is written in order
+              ``x.rrd``: a Rerun recording. ``x.kml``, ``x.gpx``, ``x.geojson``: one file with the tracks. ``x.tum``,
+              ``x.kitti``, ``x.euroc``: one trajectory. ``x.mcap``, ``x.bag`` …: a log with the same messages. Or a
+              binary file object, which is written in order
     format    for a file object: the output, as a suffix or the name of a format: ``csv``, ``mcap``, ``rosbag``
     raw       only for logs: copy payloads and schemas unchanged, without added channels. Otherwise messages whose
               definitions the format cannot hold are encoded again with definitions that it can hold, and an MCAP gets
@@ -254,7 +264,7 @@ def convert(
         is_folder_of_files = not is_one_table and is_folder(output, name)
         shift_of(log, rendering.utc)
         job = _job(log, output, target, chosen, fields)
-        job.utc, job.interpolate = rendering.utc, rendering.interpolate
+        job.utc, job.interpolate, job.frames = rendering.utc, rendering.interpolate, rendering.frames
         if made is not None:
             job.notes, job.skipped = [*made.notes, *job.notes], [*made.skipped, *job.skipped]
         if is_one_table:

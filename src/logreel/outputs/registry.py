@@ -58,6 +58,7 @@ class Job:
     notes    a sentence for each remark that is no loss
     done     number of messages processed so far, see ``advance``
     stream   stream for the output instead of a file; None: a file
+    frames   of trajectories: both frames, ``map:base_link``; None: the best trajectory of the channels
     """
 
     log: Log
@@ -73,6 +74,7 @@ class Job:
     fields: FieldsByTopic = field(default_factory=dict)
     done: int = 0
     stream: OutputStream | None = None
+    frames: str | None = None
     _next: int = 0
 
     @cached_property
@@ -200,6 +202,8 @@ _ARROW, _PARQUET = "application/vnd.apache.arrow.file", "application/vnd.apache.
 _LINES, _GEOJSON = "application/x-ndjson", "application/geo+json"
 _KML = "application/vnd.google-earth.kml+xml"
 _TRACKS = ("position", "fixes", "latitude and longitude")
+#: What trajectories count.
+POSE = "pose"
 
 _BUILT_IN = (
     Output(
@@ -280,6 +284,30 @@ _BUILT_IN = (
         Shape.WHOLE,
         *_TRACKS,
         media=_GEOJSON,
+    ),
+    Output(
+        ".tum",
+        "Trajectories of TUM's benchmark",
+        lazy("logreel.outputs.trajectories:write_tum"),
+        Shape.WHOLE,
+        POSE,
+        media="text/plain",
+    ),
+    Output(
+        ".kitti",
+        "Trajectories of KITTI's benchmark",
+        lazy("logreel.outputs.trajectories:write_kitti"),
+        Shape.WHOLE,
+        POSE,
+        media="text/plain",
+    ),
+    Output(
+        ".euroc",
+        "Trajectories of EuRoC's data set",
+        lazy("logreel.outputs.trajectories:write_euroc"),
+        Shape.WHOLE,
+        POSE,
+        media="text/csv",
     ),
     Output(
         ".pcap",
