@@ -55,8 +55,8 @@ def _recording(
     metavar="SOURCE",
     multiple=True,
     type=options.FILE,
-    help="Source of messages, several allowed: a file with lines of JSON, - for stdin (default), udp://HOST:PORT, "
-    "tcp://HOST:PORT, serial:DEVICE, or another one that `docs/howto/record.md` lists.",
+    help="Source of messages, several allowed: a file with lines of JSON, - for stdin (default), a trajectory (x.tum, "
+    "x.euroc), udp://HOST:PORT, tcp://HOST:PORT, serial:DEVICE, or another one that `docs/howto/record.md` lists.",
 )
 @click.option(
     "--append",
@@ -240,9 +240,10 @@ def _opened(names: tuple[str, ...], values: dict[str, Any], stack: contextlib.Ex
     from logreel.errors import UsageError
     from logreel.ops.record import live_source
     from logreel.ops.record.sources import has_option, names_source
+    from logreel.ops.record.sources.trajectories import spelling_of
 
     def spelled(name: str) -> str:
-        return name if names_source(name) else f"lines:{name}"
+        return name if names_source(name) else spelling_of(name) or f"lines:{name}"
 
     spellings = [spelled(name) for name in names]
     if values["node"] is not None and not any(has_option(name, "node") for name in spellings):

@@ -320,7 +320,7 @@ def _result(
     ):
         counts[session.names.get(number, writer.names[number])] += messages
     channels = tuple(Copied(name, count) for name, count in counts.items() if name[:1] != "~")
-    notes = [*lines.notes, *writer.notes, *session.notes]
+    notes = [*lines.notes, *writer.notes, *session.notes, *session.said]
     notes += [f"{name!r} fitted no topic" for name in selection.unused()]
     if split:
         notes += [f"{old} was there before and is no part of this log" for old in writer.left_from_before()]

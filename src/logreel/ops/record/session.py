@@ -543,6 +543,11 @@ class RecordingSession:
         return [stream.feed for stream in self._streams]
 
     @property
+    def said(self) -> list[str]:
+        """What sources reported that is no loss."""
+        return [text for feed in self._feeds for text in feed.notes]
+
+    @property
     def losses(self) -> tuple[TopicLoss, ...]:
         """Messages lost, by topic and source."""
         return tuple(
