@@ -54,7 +54,7 @@ _MODULES = {
     "logreel.ops.rewrite.recover": "recover",
     "logreel.ops.rewrite.slice": "slice=slice_log sort=sort_log",
     "logreel.ops.rewrite.split": "split",
-    "logreel.ops.selection": "Selection",
+    "logreel.ops.selection": "Around Selection",
     "logreel.outputs.convert": "convert",
     "logreel.outputs.dataset": "dataset DatasetWritten",
     "logreel.outputs.media.arrays": "clouds pictures positions",

@@ -305,6 +305,19 @@ def _rewritten(cls: str = "ops.rewrite.target:Rewritten", **members: Schema) -> 
     return properties
 
 
+def _window(**members: Schema) -> Schema:
+    """Return the schema of a window around onsets, with *members* before."""
+    onset = closed({"time_ns": WHOLE, "condition": TEXT, "values": {"type": "object"}})
+    times = {"number": WHOLE, "start_ns": WHOLE, "end_ns": WHOLE}
+    return closed({**members, **times, "label": TEXT, "onsets": listed(onset)})
+
+
+def _of_windows(**members: Schema) -> Schema:
+    """Return the schema of an answer that has windows if it was asked for these."""
+    windows = {"windows": listed(_window())}
+    return closed({"path": TEXT, **members, **windows, "problems": _problems()}, ["windows"])
+
+
 def _recovered() -> Schema:
     lost = listed(of("ops.rewrite.recover:Loss"))
     return _answer(**_rewritten("ops.rewrite.recover:Recovered", lost_bytes=WHOLE, lost=lost))
@@ -489,12 +502,14 @@ SCHEMAS: dict[str, Callable[[], Schema]] = {
     "diff": _diff,
     "tf": _tree,
     "sql": lambda: _with_problems(_rows(paths=listed(TEXT))),
-    "convert": lambda: _answer(**of("outputs.write:Converted", omit=["path"], output=TEXT)["properties"]),
+    "convert": lambda: _of_windows(**of("outputs.write:Converted", omit=["path"], output=TEXT)["properties"]),
     "geotag": _geotagged,
     "record": _recorded,
-    "slice": lambda: _answer(**_rewritten()),
+    "slice": lambda: _of_windows(**_rewritten()),
     "merge": _merged,
-    "split": lambda: _answer(output=TEXT, logs=listed(closed(_rewritten()))),
+    "split": lambda: _answer(
+        output=TEXT, logs=listed(closed({**_rewritten(), "windows": listed(_window())}, ["windows"]))
+    ),
     "sort": lambda: _answer(**_rewritten()),
     "edit": lambda: _answer(**_rewritten("ops.edit.edit:Edited")),
     "recover": _recovered,

@@ -56,7 +56,7 @@ _FOR_LOGS = {"files", "out", "format", "msgdef", "force", "decrypt"}
 @click.argument("files", metavar="IN… [OUT]", nargs=-1, required=True, type=options.FILE)
 @inputs.as_one_flag
 @inputs.anyway_flag
-@options.selection("fields", "exclude", "start", "end", "where", "count")
+@options.selection("fields", "exclude", "start", "end", "where", "around", "count")
 @options.as_object(
     "rendering",
     dict,
@@ -210,6 +210,7 @@ class _Conversion:
         else:
             files = sum(channel.file is not None for channel in done.channels)
             _say_written(done.rows, self.target, files, "stdout" if name == inputs.STDOUT else name)
+            draw.show_windows(log, done)
             draw.show_notes(done.notes)
         return draw.finish(log, done.skipped)
 

@@ -353,6 +353,17 @@ def show_written(done: Rewritten, name: str = "") -> None:
     show_notes(done.notes)
 
 
+def show_windows(log: Log, done: object) -> None:
+    """Print the windows that were written of *log* on stderr, if it was asked for windows."""
+    from logreel.log.times import utc_shift
+
+    windows = getattr(done, "windows", ())
+    for window in windows[:NOTES]:
+        say(window.text(utc_shift(log)))
+    if len(windows) > NOTES:
+        say(f"and {len(windows) - NOTES} more windows; --json has them all")
+
+
 def show_notes(notes: Sequence[str]) -> None:
     """Print the first notes on stderr, and how many there are more."""
     for note in notes[:NOTES]:

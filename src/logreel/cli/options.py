@@ -302,6 +302,30 @@ where = click.option(
     '"battery_status.voltage_v < 14".',
 )
 
+_around = (
+    click.option(
+        "--around",
+        multiple=True,
+        metavar="CONDITION",
+        help="Only windows around the moments at which this condition, as for --where, begins to hold, or around each "
+        '"changed(TOPIC.FIELD)"; overlapping windows are one. Several: windows of each.',
+    ),
+    click.option("--before", metavar="TIME", help="With --around: length before such a moment; default 10s."),
+    click.option("--after", metavar="TIME", help="With --around: length after such a moment; default 30s."),
+    click.option(
+        "--debounce",
+        metavar="TIME",
+        help="With --around: the condition has to have been false for so long before it begins to hold; default 0s.",
+    ),
+)
+
+
+def around(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --around, --before, --after and --debounce."""
+    for option in reversed(_around):
+        verb = option(verb)
+    return verb
+
 
 keep_latched = click.option(
     "--keep-latched", is_flag=True, help="Also copy the latched state at the start of each new log."
@@ -521,9 +545,9 @@ chunk_size = click.option(
 
 
 #: Options of the members of a Selection. ``fields`` is the form of ``topics`` that takes fields, too.
-_MEMBERS = {
+_MEMBERS: dict[str, Declare] = {
     "topics": topics, "fields": topics_or_fields, "exclude": exclude, "start": start, "end": end, "where": where,
-    "count": count, "keep_latched": keep_latched, "segment": segment, "latched": latched,
+    "count": count, "keep_latched": keep_latched, "segment": segment, "latched": latched, "around": around,
 }  # fmt: skip
 #: Options of how a log is opened, for ``opening``.
 _OPENING = {
@@ -599,10 +623,23 @@ def selection(*members: str | Declare) -> Declare:
     )
 
 
-def _selection(topics: tuple[str, ...] = (), **members: Any) -> Selection:
-    from logreel.ops.selection import Selection
+def _selection(
+    topics: tuple[str, ...] = (),
+    around: tuple[str, ...] = (),
+    before: str | None = None,
+    after: str | None = None,
+    debounce: str | None = None,
+    **members: Any,
+) -> Selection:
+    from logreel.errors import UsageError
+    from logreel.ops.selection import Around, Selection
 
-    return Selection(topics=topics or None, **members)
+    lengths = {"before": before, "after": after, "debounce": debounce}
+    chosen = {name: text for name, text in lengths.items() if text is not None}
+    if chosen and not around:
+        raise UsageError(f"--{next(iter(chosen))} is for windows: add --around CONDITION")
+    windows = Around(around, **chosen) if around else None
+    return Selection(topics=topics or None, around=windows, **members)
 
 
 def members_of(selection: Selection) -> dict[str, Any]:

@@ -51,6 +51,7 @@ def _written(
             draw.echo_answer(log, logs.several, **done.as_dict())
         elif show is None:
             draw.show_written(done, name)
+            draw.show_windows(log, done)
         else:
             show(log, done, name)
         return draw.finish(log, done.skipped)
@@ -63,9 +64,10 @@ def _written(
         "logreel slice flight.ulg -S +10s -E +20s -o part.ulg": "ten seconds of a log",
         "logreel slice drive.bag -x '/camera/*' -o small.bag": "a log without its pictures",
         'logreel slice flight.ulg --where "sensor_gps.fix_type = 3" -o fix.ulg': "messages that meet a condition",
+        'logreel slice flight.ulg --around "battery_status.current_a > 20" -o loads.ulg': "only around such moments",
     },
 )
-@options.selection("topics", "exclude", "start", "end", "where", "count", "keep_latched", "latched")
+@options.selection("topics", "exclude", "start", "end", "where", "around", "count", "keep_latched", "latched")
 @options.output("out", "compression", "chunk_bytes", "options", "force")
 @inputs.logs("segment", "decrypt", "definitions")
 @options.as_json
@@ -258,6 +260,7 @@ def _parts(every: str | None, size: str | None, **members: Any) -> dict[str, Any
         "logreel split flight.ulg --every 20s -o parts": "a log for every 20 seconds",
         "logreel split flight.ulg --on vehicle_status.nav_state -o modes": "a log for each flight mode",
         'logreel split flight.ulg --where "vehicle_status.arming_state = 2" -o armed': "a log for each time armed",
+        'logreel split flight.ulg --around "battery_status.current_a > 20" -o loads': "a log for each window",
     },
 )
 @options.selection(
@@ -271,6 +274,7 @@ def _parts(every: str | None, size: str | None, **members: Any) -> dict[str, Any
         metavar="CONDITION",
         help='One log per interval in which this condition in SQL is true: "battery_status.voltage_v < 14".',
     ),
+    "around",
     "keep_latched",
     "latched",
 )
@@ -291,7 +295,8 @@ def _parts(every: str | None, size: str | None, **members: Any) -> dict[str, Any
         "--name",
         metavar="TEMPLATE",
         help="File names, such as {stem}_{index:03}_{value}. Keys: {stem} {index} {start} {end} {utc}; {value} with "
-        "--on, --by-topic and --by-segment; {topic} with --by-topic; {segment} with --by-segment.",
+        "--on, --by-topic and --by-segment; {topic} with --by-topic; {segment} with --by-segment; {condition} and "
+        "{number} with --around.",
     ),
 )
 @click.option(
@@ -314,7 +319,7 @@ def split(
     output: options.LogToWrite,
     as_json: bool,
 ) -> int:
-    """Split a log into several logs: by time, size, channel, segment, value of a field, or condition.
+    """Split a log into several logs: by time, size, channel, segment, value of a field, condition, or windows.
 
     A value holds, and a condition is true, until the next message of its channel. Of several logs, each gets a folder
     in DIR, called as the log.
@@ -327,7 +332,7 @@ def split(
     def answer(log: Log) -> int:
         place = inputs.output_for(folders, log) if folders else folder
         if logs.several:
-            os.makedirs(place, exist_ok=True)
+            os.makedirs(os.path.dirname(place), exist_ok=True)
         with draw.progress(place) as progress:
             done = write(log, place, **parts, selection=selection, **output.options, progress=progress)
         if as_json:
@@ -335,6 +340,7 @@ def split(
         else:
             for part in done:
                 draw.show_written(part)
+                draw.show_windows(log, part)
         return draw.finish(log, [sentence for part in done for sentence in part.skipped])
 
     return inputs.each_log(logs, answer, False)

@@ -9,9 +9,9 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self, TypedDict, TypeVar
 
-from logreel.dataclass import dataclass, default_values, fields
+from logreel.dataclass import dataclass, default_values, fields, replace
 from logreel.errors import UsageError
-from logreel.log.times import Time
+from logreel.log.times import Length, Time, duration_ns
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -33,6 +33,53 @@ class SelectionOptions(SpanOptions, total=False):
     count: int | None
     latched: str | Iterable[str]
     keep_latched: bool
+    around: Around | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """Windows of a log around the moments at which conditions begin to hold; overlapping ones are one window.
+
+    conditions     one or several, each about one channel: in SQL as for ``where``, ``"battery_status.voltage_v < 14"``,
+                   or ``"changed(vehicle_status.nav_state)"``. A condition begins to hold with a message that meets it,
+                   if the message of its channel before does not, or there is none; a change is a value that differs
+                   from the one before
+    before, after  length of the window before and after such a moment, ``"10s"``, a timedelta or ns; a message at its
+                   end is in the window
+    debounce       a condition has to have been false for so long before it begins to hold; of changes: the value has to
+                   have been the same for so long
+
+    Raises UsageError for other lengths, and without a condition.
+    """
+
+    conditions: str | Iterable[str]
+    before: Length = "10s"
+    after: Length = "30s"
+    debounce: Length = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.conditions, str):
+            object.__setattr__(self, "conditions", tuple(self.conditions))
+        if not self.texts or not all(text.strip() for text in self.texts):
+            raise UsageError("windows need a condition that they are around")
+        for name, value in zip(("before", "after", "debounce"), self.lengths, strict=True):
+            if value < 0:
+                raise UsageError(f"{name}: a length of time is not negative")
+
+    @classmethod
+    def of(cls, around: Self | str) -> Self:
+        """Return *around*; of a text, the windows of usual length around this condition."""
+        return cls(around) if isinstance(around, str) else around
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The conditions."""
+        return (self.conditions,) if isinstance(self.conditions, str) else tuple(self.conditions)
+
+    @property
+    def lengths(self) -> tuple[int, int, int]:
+        """Before, after and debounce in ns."""
+        return duration_ns(self.before), duration_ns(self.after), duration_ns(self.debounce)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +96,8 @@ class Selection:
                      (``/tf_static``, ``/map``, ``/robot_description`` …); implies *keep_latched*
     keep_latched     also keep what is in force at *start*: the last message of latched topics, all static transforms,
                      parameters and actors; such messages get the time of the first one in the part
+    around           only windows around the moments at which conditions begin to hold; a log of them has what is in
+                     force at the start of each, as with *keep_latched*. Of *start* and *end*, the moments are between
     """
 
     topics: str | Iterable[str] | None = None
@@ -60,6 +109,7 @@ class Selection:
     count: int | None = None
     latched: str | Iterable[str] = ()
     keep_latched: bool = False
+    around: Around | str | None = None
 
     @classmethod
     def of(cls, selection: Self | None, options: Mapping[str, Any]) -> Self:
@@ -75,7 +125,7 @@ class Selection:
     def is_part(self) -> bool:
         """Whether some messages may be left out."""
         chosen = self.topics is not None or bool(self.exclude) or bool(self.where)
-        return chosen or self.has_interval or self.count is not None
+        return chosen or self.has_interval or self.count is not None or self.around is not None
 
     @property
     def has_interval(self) -> bool:
@@ -86,6 +136,11 @@ class Selection:
     def keeps_latched(self) -> bool:
         """Whether messages in force at the start are wanted."""
         return self.keep_latched or bool(self.latched)
+
+    @property
+    def for_log(self) -> Self:
+        """The selection of a log of its own: of windows, it has what is in force at their starts."""
+        return self if self.around is None else replace(self, keep_latched=True)
 
     def refuse(self, verb: str, *names: str) -> None:
         """Raise UsageError if one of the members called *names*, which mean nothing to *verb*, is set."""

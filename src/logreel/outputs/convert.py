@@ -31,6 +31,7 @@ from logreel.ops.rewrite.target import (
     CopyOptions,
     Rewritten,
     Target,
+    WindowsWritten,
     check_names,
     checked_clock,
     file_of,
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from logreel.log.joined_log import Openable
     from logreel.log.topic_fields import FieldsByTopic
     from logreel.meaning.notes import Note
+    from logreel.ops.query.windows import OnsetWindow
     from logreel.ops.rewrite.transformed import Changes, Edit, Migrate
 
 #: The output that can be written with structs (*flatten* False).
@@ -303,13 +305,15 @@ def _job(log: Log, output: Output, target: Target, chosen: Selection, fields: Fi
         topics = listed(fields)
     channels = channels_for(log, topics, output, chosen.exclude)
     limited = log
-    if chosen.count is not None or chosen.where:
+    windows: tuple[OnsetWindow, ...] = ()
+    if chosen.count is not None or chosen.where or chosen.around is not None:
         part = select_part(
             log,
             replace(chosen, topics=[ch.topic for ch in channels], exclude=(), start=first, end=last),
         )
         # Outputs select messages by interval, so give them a log with only these messages.
         limited, last = log.derive(index=log.index.restricted_to(part.rows)), part.end
+        windows = part.windows
         channels, notes = [limited[ch.topic] for ch in part.channels], [*notes, *part.notes]
     for ch in channels:
         if (paths := fields.get(ch.topic)) is not None:
@@ -323,6 +327,7 @@ def _job(log: Log, output: Output, target: Target, chosen: Selection, fields: Fi
         fields=fields,
         stream=target.stream,
         notes=notes,
+        windows=windows,
     )
 
 
@@ -344,13 +349,15 @@ def _log(
             # A file beside the log must not keep it from being converted.
             carried, plain = [], [*plain, f"notes on the log are left out: {error}"]
         done = rewrite([part], target, transforms=carried + ([] if raw else _transforms(part, target)))
+        done = WindowsWritten.of(done, part.windows)
     else:
         done = _changed(opened, target, chosen, raw, clock, changes)
     file = file_of(target.path, format_to_write(target.path, opened, target.format))
     channels = tuple(Written(copied.topic, file, copied.messages) for copied in done.channels)
     # Several files with changes are written from a temporary file, which is not encrypted.
     notes = tuple(dict.fromkeys((*done.notes, *plain)))
-    return Converted(target.path, channels, done.skipped, notes)
+    windows = done.windows if isinstance(done, WindowsWritten) else ()
+    return Converted(target.path, channels, done.skipped, notes, windows=windows)
 
 
 def _changed(
@@ -369,7 +376,8 @@ def _changed(
     with ExitStack() as files:
         if fmt.name == log.format and (raw or not fmt.exchange) and not changes.renames_before_migration:
             part, transforms, skipped = changes.part_of(log, chosen, files, folder)
-            return rewrite([part], target, transforms=transforms, skipped=skipped)
+            done = rewrite([part], target, transforms=transforms, skipped=skipped)
+            return WindowsWritten.of(done, part.windows)
         is_copied = fmt.name == log.format
         made = changes.made_of(log, files, folder, keeps_content=is_copied)
         part = part_to_convert(made.log, target, chosen, raw, clock)
@@ -381,7 +389,8 @@ def _changed(
         ]
         stays = raw or (is_copied and not fmt.exchange)
         transforms = [*content, *([] if stays else _transforms(part, target))]
-        return rewrite([part], target, transforms=transforms, skipped=list(made.skipped))
+        done = rewrite([part], target, transforms=transforms, skipped=list(made.skipped))
+        return WindowsWritten.of(done, part.windows)
 
 
 def part_to_convert(
@@ -394,16 +403,18 @@ def part_to_convert(
         log, moved = _with_logged_times(log)
         recoded = [ch.topic for ch in log.channels.values() if LATIN_1 in ch.metadata and not original_of(ch)]
     first, last = interval(log, chosen.start, chosen.end)
-    part = select_part(log, replace(chosen, start=first, end=last))
-    if chosen.count is not None or chosen.where:
+    part = select_part(log, replace(chosen.for_log, start=first, end=last))
+    if chosen.count is not None or chosen.where or part.windows:
         limited = log.derive(index=log.index.restricted_to(part.rows))
         topics = [ch.topic for ch in part.channels]
-        again = select_part(limited, Selection(topics, start=part.start, end=part.end))
-        part = replace(again, notes=part.notes, floor=part.floor, in_force=part.in_force)
+        # What is in force at the start comes from before it.
+        begins = part.start if part.floor is None else None
+        again = select_part(limited, Selection(topics, start=begins, end=part.end))
+        part = replace(part, log=limited, rows=again.rows)
     shift, clock_of_times = _clock(log, target, raw, clock)
     return replace(
         part,
-        filtered=bool(chosen.where),
+        filtered=bool(chosen.where or part.windows),
         restamped=[log[topic].number for topic in moved],
         notes=(*part.notes, *_moved_notes(part, moved), *_recoded_notes(part, recoded)),
         shift=shift,

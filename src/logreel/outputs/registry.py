@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from logreel.io.output_stream import OutputStream
     from logreel.log.log import Channel, Log
     from logreel.log.topic_fields import FieldsByTopic
+    from logreel.ops.query.windows import OnsetWindow
     from logreel.ops.rewrite.target import Progress
 
 
@@ -59,6 +60,7 @@ class Job:
     done     number of messages processed so far, see ``advance``
     stream   stream for the output instead of a file; None: a file
     frames   of trajectories: both frames, ``map:base_link``; None: the best trajectory of the channels
+    windows  the windows that the messages are in, if it was asked for these
     """
 
     log: Log
@@ -75,6 +77,7 @@ class Job:
     done: int = 0
     stream: OutputStream | None = None
     frames: str | None = None
+    windows: tuple[OnsetWindow, ...] = ()
     _next: int = 0
 
     @cached_property

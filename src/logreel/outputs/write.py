@@ -34,6 +34,7 @@ from logreel.outputs.tables.combined import aligned_table, long_table, write_lin
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel
+    from logreel.ops.query.windows import OnsetWindow
 
 
 Item = TypeVar("Item")
@@ -102,6 +103,7 @@ class Converted(Brief):
     skipped  a sentence for each thing that could not be written
     notes    a sentence for each remark that is no loss
     shared   number of rows of the table shared by all channels; None if there is no such table
+    windows  the windows that were converted, if it was asked for these
     """
 
     path: str
@@ -109,6 +111,7 @@ class Converted(Brief):
     skipped: tuple[str, ...]
     notes: tuple[str, ...] = ()
     shared: int | None = None
+    windows: tuple[OnsetWindow, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -123,6 +126,7 @@ class Converted(Brief):
             "shared": self.shared,
             "skipped": list(self.skipped),
             "notes": list(self.notes),
+            **({"windows": [window.as_dict() for window in self.windows]} if self.windows else {}),
         }
 
 
@@ -137,7 +141,7 @@ def one_table(job: Job, output: Output, name: str, force: bool, how: Alignment |
     file = os.path.basename(name)
     counts = [(ch.topic, job.rows.get(ch.topic, 0)) for ch in job.channels]
     channels = tuple(Written(topic, file if count else None, count) for topic, count in counts)
-    return Converted(name, channels, tuple(job.skipped), tuple(job.notes), rows)
+    return Converted(name, channels, tuple(job.skipped), tuple(job.notes), rows, job.windows)
 
 
 def one_for_all(job: Job, output: Output, name: str, force: bool) -> Converted:
@@ -147,7 +151,7 @@ def one_for_all(job: Job, output: Output, name: str, force: bool) -> Converted:
     file = os.path.basename(name)
     rows = [(ch.topic, job.rows.get(ch.topic, 0)) for ch in job.channels]
     channels = tuple(Written(topic, file if count else None, count) for topic, count in rows)
-    return Converted(name, channels, tuple(job.skipped), tuple(job.notes))
+    return Converted(name, channels, tuple(job.skipped), tuple(job.notes), windows=job.windows)
 
 
 def one_channel(job: Job, output: Output, name: str, force: bool) -> Converted:
@@ -156,7 +160,7 @@ def one_channel(job: Job, output: Output, name: str, force: bool) -> Converted:
     with new_file(name, force, job.stream, not output.media) as out:
         write_job(out, job, output)
     written = Written(ch.topic, os.path.basename(name), job.rows.get(ch.topic, 0))
-    return Converted(name, (written,), tuple(job.skipped), tuple(job.notes))
+    return Converted(name, (written,), tuple(job.skipped), tuple(job.notes), windows=job.windows)
 
 
 def one_video(job: Job, output: Output, name: str, force: bool) -> Converted:
@@ -167,7 +171,7 @@ def one_video(job: Job, output: Output, name: str, force: bool) -> Converted:
         if job.skipped and not job.rows:
             raise LogError(f"nothing could be written: {job.skipped[0]}", path=job.log.name)
     written = Written(ch.topic, os.path.basename(name), job.rows.get(ch.topic, 0))
-    return Converted(name, (written,), tuple(job.skipped), tuple(job.notes))
+    return Converted(name, (written,), tuple(job.skipped), tuple(job.notes), windows=job.windows)
 
 
 def write_job(out: IO[bytes], job: Job, output: Output) -> None:
@@ -220,7 +224,7 @@ def one_folder(job: Job, output: Output, name: str, force: bool) -> Converted:
             sync_all()
         with synced(folder / MANIFEST) as out:
             write_manifest(out, job, written)
-    return Converted(name, tuple(written), tuple(job.skipped), tuple(job.notes))
+    return Converted(name, tuple(written), tuple(job.skipped), tuple(job.notes), windows=job.windows)
 
 
 def _write_folders(job: Job, output: Output, paths: dict[str, Path]) -> set[str]:

@@ -705,21 +705,23 @@ def true_intervals(log: Log, where: Where, span: Span) -> list[Span]:
     channels = [ch for ch in log.channels.values() if len(ch)]
     with Tester() as tester:
         for condition in parse_where(where):
-            several = apply(log, condition, channels)
-            if len(several) != 1:
-                names = ", ".join(repr(applied.ch.topic) for applied in several[:3]) + " …" * (
-                    len(several) > 3
-                )
-                raise UsageError(
-                    f"the fields of the condition are in several channels, {names}: write topic.field",
-                    path=log.name,
-                )
-            (applied,) = several
+            applied = on_one_channel(log, condition, channels)
             rows = numbers_of(log.index.rows_between(applied.ch.number, None, span[1]))
             intervals = intersect_intervals(
                 intervals, _intervals(applied.ch, rows, tester.test(applied, rows))
             )
     return intervals
+
+
+def on_one_channel(log: Log, condition: WhereCondition, channels: Sequence[Channel]) -> Applied:
+    """Return the condition on the only one of *channels* that it is about; raises UsageError for several."""
+    several = apply(log, condition, channels)
+    if len(several) != 1:
+        names = ", ".join(repr(applied.ch.topic) for applied in several[:3]) + " …" * (len(several) > 3)
+        raise UsageError(
+            f"the fields of the condition are in several channels, {names}: write topic.field", path=log.name
+        )
+    return several[0]
 
 
 def _intervals(ch: Channel, rows: Rows, met: NDArray[np.bool_]) -> list[Span]:

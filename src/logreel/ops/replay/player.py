@@ -68,7 +68,7 @@ class Player:
         if on_message is not None and sink is not None:
             raise UsageError("play to a function or to a sink, not to both")
         played, playing = Selection.of(selection, options), Playing.of(playing, options)
-        played.refuse("play", "where", "segment", "keep_latched")
+        played.refuse("play", "where", "segment", "keep_latched", "around")
         self._stack = contextlib.ExitStack()
         several: Sequence[Openable | Log] = logs if isinstance(logs, (list, tuple)) else [logs]  # type: ignore[list-item]
         names = dict(playing.rename or {})

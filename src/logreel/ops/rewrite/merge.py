@@ -164,7 +164,7 @@ def _different_clocks(logs: Sequence[Log]) -> str:
 def span_of(selection: Selection | None, options: MergeOptions) -> Selection:
     """Return the channels and the interval of a merge; raises UsageError for what only a single log has."""
     chosen = Selection.of(selection, options)
-    chosen.refuse("merge", "where", "segment", "count", "latched", "keep_latched")
+    chosen.refuse("merge", "where", "segment", "count", "latched", "keep_latched", "around")
     return chosen
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from logreel.log.log import Channel, Log
 from logreel.log.scan import MADE_OF, Attachment, Parameter, is_marked_latched
 from logreel.log.times import interval
 from logreel.ops.selection import Selection
+
+if TYPE_CHECKING:
+    from logreel.ops.query.windows import OnsetWindow
 
 PARAMETERS = "~parameter"
 #: Last parts of topics that count as latched, since bags do not always store that: static transforms, maps, robot
@@ -137,6 +140,7 @@ class Part:
     content_shift  ns to add to times besides those of messages; None: *shift*
     clock       clock of the messages with *shift*, as in Target; empty: that of the Target
     joined      by which facts logs are of different recordings that become one anyway; empty: by none
+    windows     the windows that the messages are in, if it was asked for these
     """
 
     log: Log
@@ -153,6 +157,7 @@ class Part:
     joined: str = ""
     content_shift: int | None = None
     clock: str = ""
+    windows: tuple[OnsetWindow, ...] = ()
 
     @property
     def channels(self) -> list[Channel]:
@@ -264,6 +269,7 @@ def part_of(log: Log, selection: Selection) -> Part:
     log = log if selection.segment is None else log.segment(selection.segment)
     if not selection.is_part:
         return whole_log(log)
+    selection = selection.for_log
     start, end = interval(log, selection.start, selection.end)
     topics = None if selection.topics is None else with_members(log, selection.topics)
     return select_part(log, replace(selection, topics=topics, start=start, end=end))
@@ -282,6 +288,9 @@ def select_part(log: Log, selection: Selection = ALL) -> Part:
     """
     start, end = bounds_of(selection)
     where, keeps_latched = selection.where, selection.keeps_latched
+    windows = _windows(log, selection)
+    if windows:
+        start, end = windows[0].start, windows[-1].end
     channels = list(log.channels.values()) if selection.topics is None else log.match(selection.topics)
     without = {ch.number for ch in log.match(selection.exclude)} if selection.exclude else set()
     channels = [ch for ch in channels if ch.number not in without]
@@ -296,17 +305,18 @@ def select_part(log: Log, selection: Selection = ALL) -> Part:
         matched = matching(log, where, channels, None if keeps_latched else start, end)
         matches, notes = matched.rows, matched.notes
         channels = [ch for ch in channels if ch.number in matches]
-    rows = {ch.number: log.index.rows_between(ch.number, start, end) for ch in channels}
+    rows = {ch.number: _rows_in(log, ch.number, start, end, windows) for ch in channels}
     rows |= {number: intersect_rows(rows[number], matching_rows) for number, matching_rows in matches.items()}
     if selection.count is not None:
         rows, end = _first(log, rows, selection.count, end)
-    part = Part(log, rows, start, end, in_force=keeps_latched, notes=notes, filtered=bool(where))
+    chosen = bool(where or windows)
+    part = Part(log, rows, start, end, in_force=keeps_latched, notes=notes, filtered=chosen, windows=windows)
     plain = [ch for ch in channels if not ch.reserved]
     if (
         (start, end) != (None, None)
         and not any(part.count(ch.number) for ch in plain)
         and any(map(len, plain))
-        and not where
+        and not chosen
     ):
         part = replace(part, notes=("no message of the chosen channels lies in the interval",))
     if where and not part.total:
@@ -314,6 +324,27 @@ def select_part(log: Log, selection: Selection = ALL) -> Part:
     if not keeps_latched or start is None:
         return part
     return _with_latched(part, start, selection.latched, matches)
+
+
+def _windows(log: Log, selection: Selection) -> tuple[OnsetWindow, ...]:
+    """Return the windows that are asked for; none if it is not asked for windows."""
+    if selection.around is None:
+        return ()
+    from logreel.ops.query.windows import windows_of
+
+    return tuple(windows_of(log, selection.around, bounds_of(selection)))
+
+
+def _rows_in(
+    log: Log, number: int, start: int | None, end: int | None, windows: Sequence[OnsetWindow]
+) -> Rows:
+    """Return the rows of a channel in an interval, or in the windows, of which these are the bounds."""
+    if len(windows) < 2:
+        return log.index.rows_between(number, start, end)
+    inside = np.zeros(log.index.count(number), np.bool_)
+    for window in windows:
+        inside[log.index.rows_between(number, window.start, window.end)] = True
+    return np.flatnonzero(inside)
 
 
 def bounds_of(selection: Selection) -> tuple[int | None, int | None]:
@@ -332,9 +363,21 @@ def _with_latched(
     by_name = [ch for ch in part.channels if is_latched_by_name(ch) and not is_marked_latched(ch)]
     counted = named | {ch.number for ch in part.channels if is_latched_by_name(ch) or is_marked_latched(ch)}
     carried = {ch.number: in_force(ch, start, ch.number in counted) for ch in part.channels}
+    # Between two windows, what changes before the later one keeps its time.
+    changed = {
+        ch.number: sorted(
+            {row for w in part.windows[1:] for row in in_force(ch, w.start, ch.number in counted)}
+        )
+        for ch in part.channels
+    }
     for number, rows_of_channel in matches.items():
-        carried[number] = np.intersect1d(carried[number], rows_of_channel).astype(np.int64).tolist()
-    rows = {number: _with(carried[number], rows_of_channel) for number, rows_of_channel in part.rows.items()}
+        for rows_in_force in (carried, changed):
+            kept = np.intersect1d(rows_in_force[number], rows_of_channel)
+            rows_in_force[number] = kept.astype(np.int64).tolist()
+    rows = {
+        number: _with(sorted({*carried[number], *changed[number]}), rows_of_channel)
+        for number, rows_of_channel in part.rows.items()
+    }
     moved = [ch for ch in part.channels if carried[ch.number] and not is_parameters(ch)]
     if not moved:
         return replace(part, rows=rows)

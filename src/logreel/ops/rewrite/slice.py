@@ -8,7 +8,7 @@ from logreel.io.output_stream import Destination
 from logreel.log.log import Log
 from logreel.ops.rewrite.engine import rewrite
 from logreel.ops.rewrite.parts import part_of
-from logreel.ops.rewrite.target import CopyOptions, Rewritten, Target
+from logreel.ops.rewrite.target import CopyOptions, Rewritten, Target, WindowsWritten
 from logreel.ops.selection import Selection, check_keywords, keywords
 from logreel.registry.open import as_log_to_copy
 
@@ -36,12 +36,17 @@ def slice_log(
                  options of the format of the new log, as for ``logreel.create``: ``{"version": "1.2"}``, force to
                  replace *dst*, and progress, which is called with the number of messages written and the total
 
-    Raises UsageError, TopicError, UnsupportedError for a format that cannot be written, LogError if *dst* exists.
+    Of windows, ``around=logreel.Around("voltage_v < 14", before="10s", after="30s")``, the new log has all, and the
+    result has them as ``windows``.
+
+    Raises UsageError, TopicError, UnsupportedError for a format that cannot be written, LogError if *dst* exists, or
+    no condition of the windows begins to hold.
     """
     check_keywords(slice_log, options)
     chosen, target = Selection.of(selection, options), Target.of(dst, options)
     with as_log_to_copy(src, definitions) as log:
-        return rewrite([part_of(log, chosen)], target)
+        part = part_of(log, chosen)
+        return WindowsWritten.of(rewrite([part], target), part.windows)
 
 
 @keywords(CopyOptions, Selection, Target)
@@ -57,4 +62,5 @@ def sort_log(
     check_keywords(sort_log, options)
     chosen, target = Selection.of(selection, options), Target.of(dst, options)
     with as_log_to_copy(src, definitions) as log:
-        return rewrite([part_of(log, chosen)], target, by_time=True)
+        part = part_of(log, chosen)
+        return WindowsWritten.of(rewrite([part], target, by_time=True), part.windows)

@@ -22,20 +22,21 @@ from logreel.log.source_files import decrypted_notes
 from logreel.log.times import interval, intervals, utc_shift, utc_text
 from logreel.ops.rewrite.engine import rewrite
 from logreel.ops.rewrite.parts import Part, select_part
-from logreel.ops.rewrite.target import CopyOptions, Rewritten, Target, format_of
-from logreel.ops.selection import Selection, check_keywords, keywords
+from logreel.ops.rewrite.target import CopyOptions, Rewritten, Target, WindowsWritten, format_of
+from logreel.ops.selection import Around, Selection, check_keywords, keywords
 from logreel.registry.open import as_log_to_copy
 from logreel.registry.registry import states_of
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
     from logreel.log.joined_log import Openable
+    from logreel.ops.query.windows import OnsetWindow
 
 
 #: Keys of templates that every rule of splitting has.
 KEYS = ("stem", "index", "start", "end", "utc")
 #: Keys that only some rules have.
-MORE = ("value", "topic", "segment")
+MORE = ("value", "topic", "segment", "condition", "number")
 #: Most characters of a value, and bytes of a file name without its suffix.
 VALUE, NAME = 100, 180
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.\-\[\]]+")
@@ -139,15 +140,17 @@ RULES = {
     "by_segment": SplitRule("{stem}_segment{segment}", ("segment", "value")),
     "on": SplitRule("{stem}_{index:03}_{value}", ("value",)),
     "where": SplitRule("{stem}_{index:03}"),
+    "around": SplitRule("{stem}_{condition}_{number:02}", ("condition", "number")),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class SplitPart:
-    """One part of a split; *labels*: values of further keys of names."""
+    """One part of a split; *labels*: values of further keys of names; *windows*: the one that it is, or none."""
 
     part: Part
     labels: Mapping[str, object] = field(default_factory=dict)
+    windows: tuple[OnsetWindow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,23 +194,25 @@ def split(
     on        ``topic.field``: a new part at each change of its value; what is before the first value belongs to it
     name      template of the file names, ``{stem}_{index:03}_{value}``; keys: ``stem`` name of the log without suffix,
               ``index`` number of the part from 0, ``start`` and ``end`` ns, ``utc`` start in UTC, and by rule ``value``
-              (of *on*, or the name of that state where the format knows it; topic, segment), ``topic``, ``segment``;
-              None: by rule
+              (of *on*, or the name of that state where the format knows it; topic, segment), ``topic``, ``segment``,
+              of windows ``condition``, such as ``voltage_v-below-14``, and ``number`` from 1; None: by rule
     selection, definitions, options  as for ``slice``, with two differences: what is latched is kept at the start of
               each part, and *where*, conditions in SQL on fields, each about one channel, makes a part for each
               interval in which all are true, from a message that meets one to the next message of that channel that
-              does not
+              does not; *around* makes a part for each window, which the result has as ``windows``, always with what is
+              latched
 
-    Exactly one of *every*, *size*, *by_topic*, *by_segment*, *on* and *where* is required. If a part cannot be written,
-    those before it are removed. Raises as ``slice`` does, and LogError if the conditions are never true.
+    Exactly one of *every*, *size*, *by_topic*, *by_segment*, *on*, *where* and *around* is required. If a part cannot
+    be written, those before it are removed. Raises as ``slice`` does, and LogError if the conditions are never true.
     """
     check_keywords(split, options)
     chosen = Selection.of(selection, options)
     chosen.refuse("split", "count")
     rules = {"every": every is not None, "size": size is not None, "by_topic": by_topic}
     rules |= {"by_segment": by_segment, "on": on is not None, "where": bool(chosen.where)}
+    rules["around"] = chosen.around is not None
     if sum(rules.values()) != 1:
-        raise UsageError("split by one of: time, size, topic, segment, value of a field, condition")
+        raise UsageError("split by one of: time, size, topic, segment, value of a field, condition, windows")
     rule = RULES[next(key for key, is_asked in rules.items() if is_asked)]
     with as_log_to_copy(src, definitions) as log:
         decrypted_notes(log)
@@ -221,7 +226,7 @@ def split(
         channels = Selection(chosen.topics, chosen.exclude)
         topics = [ch.topic for ch in select_part(log, channels).channels]
         latched = [chosen.latched] if isinstance(chosen.latched, str) else list(chosen.latched)
-        kept = Selection(topics, latched=latched, keep_latched=chosen.keeps_latched)
+        kept = Selection(topics, latched=latched, keep_latched=chosen.for_log.keeps_latched)
         plan = SplitPlan(log, kept, span)
         if by_segment:
             parts = list(_by_segment(log, chosen))
@@ -231,6 +236,8 @@ def split(
             parts = list(_by_value(plan, on))
         elif chosen.where:
             parts = list(_by_condition(plan, chosen.where))
+        elif chosen.around is not None:
+            parts = list(_by_window(plan, chosen.around))
         else:
             parts = list(_by_time(plan, every, size))
         if not place.exists():
@@ -261,7 +268,7 @@ def _written(
                 names.give_back(file)
                 todo.extendleft(SplitPart(half, labelled.labels) for half in reversed(halves))
             else:
-                done.append(written)
+                done.append(WindowsWritten.of(written, labelled.windows))
     except BaseException:
         for written in done:
             Path(written.path).unlink(missing_ok=True)
@@ -315,6 +322,17 @@ def _by_condition(plan: SplitPlan, where: str | Iterable[str]) -> Iterator[Split
         raise LogError("the condition is never true, so there is nothing to write", path=plan.log.name)
     for start, end in spans:
         yield SplitPart(plan.part(start, end))
+
+
+def _by_window(plan: SplitPlan, around: Around | str) -> Iterator[SplitPart]:
+    from logreel.ops.query.windows import windows_of
+
+    windows = windows_of(plan.log, around, plan.span)
+    if len(windows) > MOST_PARTS:
+        raise UsageError(f"that makes {len(windows)} files; at most {MOST_PARTS} are written")
+    for window in windows:
+        labels = {"condition": window.label, "number": window.number}
+        yield SplitPart(plan.part(window.start, window.end), labels, (window,))
 
 
 def _halves(plan: SplitPlan, part: Part) -> list[Part]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Self, TypedDict
+from typing import TYPE_CHECKING, Any, Self, TypedDict
 
-from logreel.dataclass import asdict, dataclass, field
+from logreel.dataclass import asdict, dataclass, field, fields
 from logreel.errors import UnsupportedError, UsageError
 from logreel.io.atomic_file import keep_sources
 from logreel.io.output_stream import Destination, OutputStream, name_and_stream
@@ -18,6 +18,9 @@ from logreel.ops.rewrite.parts import Part
 from logreel.ops.selection import SelectionOptions
 from logreel.registry.format import Format
 from logreel.registry.registry import format_named, formats, suffix_of
+
+if TYPE_CHECKING:
+    from logreel.ops.query.windows import OnsetWindow
 
 #: Called with the number of messages written and the total.
 Progress = Callable[[int, int], None]
@@ -64,6 +67,24 @@ class Rewritten(Brief):
             "notes": list(self.notes),
             "skipped": list(self.skipped),
         }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WindowsWritten(Rewritten):
+    """Result of writing windows of a log; *windows*: those that the new log has."""
+
+    windows: tuple[OnsetWindow, ...]
+
+    @classmethod
+    def of(cls, done: Rewritten, windows: tuple[OnsetWindow, ...]) -> Rewritten:
+        """Return the result with *windows*; as it is, if there are none."""
+        return (
+            cls(**{f.name: getattr(done, f.name) for f in fields(done)}, windows=windows) if windows else done
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON data of ``slice --around --json``."""
+        return Rewritten.as_dict(self) | {"windows": [window.as_dict() for window in self.windows]}
 
 
 class TargetOptions(TypedDict, total=False):

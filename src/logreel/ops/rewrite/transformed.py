@@ -673,6 +673,7 @@ class Changes:
                 floor=None if selected.floor is None or moves else selected.floor - part.shift,
                 notes=(*part.notes, *selected.notes),
                 filtered=True,
+                windows=selected.windows,
             ),
             transforms,
             skipped,
