@@ -58,8 +58,8 @@ from logreel.ops.replay import play as play
 from logreel.ops.rewrite.recover import recover as recover
 from logreel.ops.rewrite.slice import slice_log, sort_log
 from logreel.ops.rewrite.split import split as split
-from logreel.ops.selection import Selection as Selection
 from logreel.ops.selection import Around as Around
+from logreel.ops.selection import Selection as Selection
 from logreel.outputs.convert import convert as convert
 from logreel.outputs.dataset import DatasetWritten as DatasetWritten
 from logreel.outputs.dataset import dataset as dataset

@@ -581,9 +581,8 @@ def write_each(
 
 def _is_folder_of(logs: Logs, out: str) -> bool:
     """Return whether OUT is a folder that becomes a log, of the format of the only log."""
-    from logreel.registry.registry import format_named
-
     from logreel.outputs.registry import is_log_folder
+    from logreel.registry.registry import format_named
 
     if not is_log_folder(out) or not isinstance(logs.each[0], str) or logs.each[0] == STDOUT:
         return False
