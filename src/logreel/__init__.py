@@ -49,7 +49,7 @@ _MODULES = {
     "logreel.ops.query.align": "align",
     "logreel.ops.query.polars": "scan_polars",
     "logreel.ops.query.sql": "sql",
-    "logreel.ops.record": "Feed live_source LiveSource record",
+    "logreel.ops.record": "Feed live_source LiveSource record Ring",
     "logreel.ops.replay": "play Player Sink",
     "logreel.ops.rewrite.recover": "recover",
     "logreel.ops.rewrite.slice": "slice=slice_log sort=sort_log",

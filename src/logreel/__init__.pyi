@@ -50,6 +50,7 @@ from logreel.ops.query.polars import scan_polars as scan_polars
 from logreel.ops.query.sql import sql as sql
 from logreel.ops.record import Feed as Feed
 from logreel.ops.record import LiveSource as LiveSource
+from logreel.ops.record import Ring as Ring
 from logreel.ops.record import live_source as live_source
 from logreel.ops.record import record as record
 from logreel.ops.replay import Player as Player

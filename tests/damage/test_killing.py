@@ -16,6 +16,10 @@ PARTS = max(1, RUNS // 25)
 #: Appending takes longer: each run completes one log first.
 APPENDS = int(os.environ.get("LOGREEL_SOAK", "6"))
 APPEND_PARTS = max(1, APPENDS // 10)
+#: Windows around triggers, of formats that define types; `make soak` takes all of these.
+RINGS = min(100, int(os.environ.get("LOGREEL_SOAK", "5")))
+RING_FORMATS = ["mcap", *(["bddf", "rosbag", "rosbag2", "ulog"] if "LOGREEL_SOAK" in os.environ else [])]
+RING_PARTS = max(1, RINGS // 25)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -41,4 +45,12 @@ def test_flushed_messages_of_live_sources_survive_kill_in_any_part(
 ) -> None:
     script = Path(__file__).with_name("killing_live.py")
     done = spawn(script, name, str(RUNS // PARTS), str(part * 1000))
+    assert done.returncode == 0, done.stderr.decode()
+
+
+@pytest.mark.parametrize("part", range(RING_PARTS))
+@pytest.mark.parametrize("name", RING_FORMATS)
+def test_announced_windows_survive_kill(name: str, part: int, spawn: Spawn) -> None:
+    script = Path(__file__).with_name("killing_ring.py")
+    done = spawn(script, name, str(RINGS // RING_PARTS), str(part * 1000 + 1))
     assert done.returncode == 0, done.stderr.decode()

@@ -324,9 +324,10 @@ def _recovered() -> Schema:
 
 
 def _recorded() -> Schema:
-    members = of("ops.record.session:Recorded", omit=["path"], output=TEXT, messages=WHOLE, lost=WHOLE)[
-        "properties"
-    ]
+    windows = listed(_window(path=TEXT, messages=WHOLE))
+    members = of(
+        "ops.record.session:Recorded", omit=["path"], output=TEXT, messages=WHOLE, lost=WHOLE, windows=windows
+    )["properties"]
     return closed({"source": TEXT, "sources": listed(TEXT), **members})
 
 

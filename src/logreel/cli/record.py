@@ -13,7 +13,7 @@ from logreel.cli.help import verb
 
 if TYPE_CHECKING:
     from logreel.io.source import Definitions
-    from logreel.ops.record import Recorded
+    from logreel.ops.record import Recorded, Ring
     from logreel.ops.selection import Selection
 
 
@@ -42,10 +42,71 @@ def _recording(
     }
 
 
+def _ring(
+    ring: str | None,
+    triggers: tuple[str, ...],
+    after: str | None,
+    debounce: str | None,
+    ring_size: str | None,
+    max_windows: int | None,
+) -> Ring | None:
+    """Return the ring that the options describe; None if there is none."""
+    from logreel.errors import UsageError
+    from logreel.ops.record import Ring
+
+    others = {"after": after, "debounce": debounce, "size": ring_size, "max_windows": max_windows}
+    chosen: dict[str, Any] = {name: value for name, value in others.items() if value is not None}
+    if ring is None and not triggers and not chosen:
+        return None
+    if ring is None or not triggers:
+        raise UsageError('windows need a length and a trigger: --ring 60s --trigger "TOPIC.FIELD < 14"')
+    if ring_size is not None:
+        chosen["size"] = options.bytes_of(ring_size)
+    return Ring(triggers, ring, **chosen)
+
+
+#: Options of windows around triggers.
+_windows = (
+    click.option(
+        "--ring",
+        metavar="TIME",
+        help="Write only windows around triggers: the messages of this time before each are kept in memory.",
+    ),
+    click.option(
+        "--trigger",
+        "triggers",
+        multiple=True,
+        metavar="CONDITION",
+        help='With --ring: begin a window when this begins to hold, "TOPIC.FIELD < 14 and not TOPIC.FIELD = 2", or '
+        'each "changed(TOPIC.FIELD)"; several allowed.',
+    ),
+    click.option(
+        "--after", metavar="TIME", help="With --ring: length of windows after a trigger; default 30s."
+    ),
+    click.option(
+        "--debounce",
+        metavar="TIME",
+        help="With --ring: the condition has to have been false for so long before it begins to hold; default 0s.",
+    ),
+    click.option(
+        "--ring-size",
+        metavar="SIZE",
+        help="With --ring: most messages, in bytes, that are kept in memory; default 64MiB.",
+    ),
+    click.option(
+        "--max-windows",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="With --ring: keep only the newest N windows.",
+    ),
+)
+
+
 @verb(
     examples={
         "logreel record notes.bag --from messages.ndjson": "write a log from lines of JSON",
         "logreel record robot.bag --from ros -t /imu --split-size 1GB": "record a topic of a running ROS system",
+        'logreel record robot.bag --from ros --ring 60s --trigger "battery.voltage < 14"': "only around such moments",
     },
 )
 @click.argument("target", metavar="[OUT]", required=False, type=options.FILE)
@@ -138,6 +199,7 @@ def _recording(
         help='Metadata of the new log: a number or a text; "7" in quotes is a text.',
     ),
 )
+@options.as_object("ring", _ring, *_windows)
 @options.output(
     click.option("-o", "--output", "out", metavar="OUT", type=options.FILE, help="Same as OUT; - is stdout."),
     click.option("--format", metavar="NAME", help="Format of OUT, if the suffix does not tell it."),
@@ -157,6 +219,7 @@ def record(
     regexes: tuple[str, ...],
     node: str | None,
     recording: dict[str, Any],
+    ring: Ring | None,
     output: options.LogToWrite,
     definitions: Definitions,
     as_json: bool,
@@ -170,6 +233,7 @@ def record(
     from logreel.ops.record import record as write
 
     out = inputs.one_output(target, output.out)
+    recording["ring"] = ring
     _check_stdout(out, append, recording, output.format)
     recording |= {name: output.options.pop(name) for name in ("strict", "force")}
     recording |= output.options.pop("options")
@@ -195,7 +259,7 @@ def record(
     if as_json:
         names = list(sources or ("-",))
         draw.echo_json({"source": names[0], "sources": names, **done.as_dict()})
-    return _finish(done, out, live, as_json)
+    return _finish(done, out, live, as_json, ring is not None)
 
 
 def _check_stdout(out: str, append: bool, recording: dict[str, Any], format: str | None) -> None:
@@ -204,6 +268,8 @@ def _check_stdout(out: str, append: bool, recording: dict[str, Any], format: str
 
     if out != inputs.STDOUT:
         return
+    if recording["ring"] is not None:
+        raise UsageError("windows are several files, which do not fit on stdout: give OUT")
     if recording["split_size"] or recording["split_duration"]:
         raise UsageError("a split log is several files, which do not fit on stdout: give OUT")
     if append:
@@ -212,13 +278,16 @@ def _check_stdout(out: str, append: bool, recording: dict[str, Any], format: str
         raise UsageError("say as what it goes to stdout: --format mcap, rosbag, …")
 
 
-def _finish(done: Recorded, out: str, live: bool, as_json: bool) -> int:
+def _finish(done: Recorded, out: str, live: bool, as_json: bool, is_ring: bool) -> int:
     """Say what was written and what was lost; return the exit code."""
     from logreel.cli.exits import INTERRUPTED, LOST
 
     if not as_json:
         parts = done.parts
-        draw.show_written(done, out if len(parts) < 2 else f"{len(parts)} files, {parts[0]} to {parts[-1]}")
+        where = f"{len(parts)} files, {parts[0]} to {parts[-1]}" if len(parts) > 1 else out
+        if is_ring:
+            where = f"{len(parts)} windows" if len(parts) != 1 else parts[0]
+        draw.show_written(done, where)
     for sentence in done.skipped[: draw.NOTES]:
         draw.say(sentence)
     if done.broken:

@@ -5,31 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError
 from logreel.io.arrays import I64
-from logreel.log.columns import RowOptions, own_paths
-from logreel.log.log import Log
-from logreel.log.tables import TableReader
 from logreel.log.times import clock_text, utc_text
 from logreel.ops.json_values import to_json_values
 from logreel.ops.query.message_condition import CHANGED
-from logreel.ops.query.where import (
-    TIME,
-    TIME_NS,
-    Applied,
-    Span,
-    Tester,
-    WhereCondition,
-    numbers_of,
-    on_one_channel,
-    value_changes,
-)
 from logreel.ops.selection import Around
+
+if TYPE_CHECKING:
+    from logreel.log.log import Log
+    from logreel.ops.query.where import Applied, Span
 
 #: Most values of a field that ``changed`` is asked about.
 MOST_CHANGES = 100_000
@@ -165,6 +155,9 @@ def _onsets(log: Log, text: str, end: int | None, debounce: int) -> list[Onset]:
     """Return the onsets of one condition before *end*."""
     if (change := CHANGED.fullmatch(text)) is not None:
         return _changes(log, text, change["field"].strip().replace('"', ""), end, debounce)
+    # Recordings have windows, too, and ask no database.
+    from logreel.ops.query.where import Tester, WhereCondition, numbers_of, on_one_channel
+
     channels = [ch for ch in log.channels.values() if len(ch)]
     applied = on_one_channel(log, WhereCondition.parse(text), channels)
     rows = numbers_of(log.index.rows_between(applied.ch.number, None, end))
@@ -179,6 +172,10 @@ def _onsets(log: Log, text: str, end: int | None, debounce: int) -> list[Onset]:
 
 def _values(applied: Applied, rows: I64) -> Sequence[Mapping[str, Any]]:
     """Return the values of the fields in a condition, in the messages at *rows*."""
+    from logreel.log.columns import RowOptions, own_paths
+    from logreel.log.tables import TableReader
+    from logreel.ops.query.where import TIME, TIME_NS
+
     named = {".".join(name): path for name, path in applied.columns.items() if path not in (TIME, TIME_NS)}
     if not named or not len(rows):
         return [{} for _ in rows]
@@ -197,6 +194,8 @@ def _values(applied: Applied, rows: I64) -> Sequence[Mapping[str, Any]]:
 
 
 def _changes(log: Log, text: str, wanted: str, end: int | None, debounce: int) -> list[Onset]:
+    from logreel.ops.query.where import value_changes
+
     changes = value_changes(log, wanted, (None, end), MOST_CHANGES)
     onsets, since = list[Onset](), None
     for time, value in changes[1:]:

@@ -97,7 +97,7 @@ class SplitWriter:
         #: Last message of latched channels.
         self._latched: dict[int, tuple[int, Payload | Mapping[str, Any]] | None] = {}
         #: Completed files with their identity on disk, and bytes of those that were removed.
-        self._files: list[tuple[str, tuple[int, int]]] = []
+        self.completed: list[tuple[str, tuple[int, int]]] = []
         self._done_bytes = self._count = 0
         self._pool: ThreadPoolExecutor | None = None
         self._closing: list[Future[None]] = []
@@ -258,7 +258,7 @@ class SplitWriter:
     @property
     def files(self) -> tuple[str, ...]:
         """Paths of the completed files that were kept, in order."""
-        return tuple(name for name, _ in self._files)
+        return tuple(name for name, _ in self.completed)
 
     def left_from_before(self) -> list[str]:
         """Return the paths of files that look like parts of this log, but were there before."""
@@ -332,17 +332,21 @@ class SplitWriter:
         if not self._is_file:
             return
         written = os.stat(path)
-        self._files.append((path, (written.st_dev, written.st_ino)))
+        self.completed.append((path, (written.st_dev, written.st_ino)))
         # One more is being written, except at the end.
-        while self._split.most is not None and len(self._files) > self._split.most - (
+        while self._split.most is not None and len(self.completed) > self._split.most - (
             writer is not self._writer
         ):
-            old, identity = self._files.pop(0)
-            with contextlib.suppress(OSError):
-                present = os.lstat(old)
-                # Somebody may have replaced it.
-                if (present.st_dev, present.st_ino) == identity:
-                    os.unlink(old)
+            self._remove_oldest()
+
+    def _remove_oldest(self) -> None:
+        """Remove the oldest completed file."""
+        old, identity = self.completed.pop(0)
+        with contextlib.suppress(OSError):
+            present = os.lstat(old)
+            # Somebody may have replaced it.
+            if (present.st_dev, present.st_ino) == identity:
+                os.unlink(old)
 
     def _wait(self, most: int = 0) -> None:
         """Wait until at most *most* parts are being completed; raises their errors."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Self, TypedDict
+from typing import IO, Any, Self, TypedDict, cast
 
 from logreel.errors import LogError, UsageError
 from logreel.io.append_file import ACTIVE
@@ -20,6 +21,7 @@ from logreel.log.log import Log
 from logreel.log.times import duration_ns
 from logreel.ops.record.lines import AHEAD, LEAST_PATIENCE, LineRecorder, Pipe, Spool, is_kept, read_lines
 from logreel.ops.record.parts import Split, SplitWriter
+from logreel.ops.record.ring import RecordedWindow, Ring, RingWriter
 from logreel.ops.record.session import Progress, Recorded, RecordingSession
 from logreel.ops.record.source import BUFFER_BYTES, PATIENCE, DrainLimit, LiveQueue, LiveSource, TopicFilter
 from logreel.ops.record.sources import live_source
@@ -42,6 +44,7 @@ class RecordingOptions(TypedDict, total=False):
     split_duration: Any
     max_splits: int | None
     repeat_latched: bool
+    ring: Ring | None
     buffer_size: int
     schemas: Mapping[str, str | os.PathLike[str]] | None
     metadata: Mapping[str, Any] | None
@@ -71,6 +74,7 @@ class Recording:
              span so much. Files are called ``drive_0.bag``, ``drive_1.bag`` … for a path ``drive.bag``
     max_splits  most files that are kept; the oldest ones are removed
     repeat_latched  write the last message of latched channels again at the start of each file
+    ring     write only windows around triggers, each into a file of its own, ``drive_001_20250517-084220.571Z.bag``
     buffer_size  most bytes of messages that wait to be written; what does not fit is lost, and counted
     schemas  files with definitions in the language of the format, by topic; they have precedence over *like*
     metadata  further or replaced metadata of the new log; as for ``Writer.metadata``
@@ -88,6 +92,7 @@ class Recording:
     split_duration: Any = None
     max_splits: int | None = None
     repeat_latched: bool = False
+    ring: Ring | None = None
     buffer_size: int = BUFFER_BYTES
     schemas: Mapping[str, str | os.PathLike[str]] | None = None
     metadata: Mapping[str, Any] | None = None
@@ -99,6 +104,10 @@ class Recording:
     force: bool = False
 
     def __post_init__(self) -> None:
+        if self.ring is not None and (self.mode != "w" or self.split or self.max_splits):
+            raise UsageError(
+                "windows are new files, one each: leave out mode=, split_size= and split_duration="
+            )
         if self.buffer_size <= 0:
             raise UsageError(f"a buffer of {self.buffer_size} bytes holds nothing")
 
@@ -175,6 +184,9 @@ def record(
         )
     fmt = open_old(name, recording.format)[0] if appends else format_of(name, recording.format)
     split = recording.split
+    ring = recording.ring
+    if ring is not None and stream is not None:
+        raise UsageError("windows are several files, which do not fit into a stream")
     if split and stream is not None:
         raise UsageError("a split log is several files, which do not fit into a stream")
     topics = TopicFilter(chosen.topics, chosen.exclude, recording.limit)
@@ -191,20 +203,29 @@ def record(
         if log is not None and fmt.name in (log.format, log.converted_from):
             own = fmt.like(log.metadata) | own
 
-        def make(part: str) -> Writer:
+        def make(part: Destination) -> Writer:
             return create(
                 part if stream is None else stream,
                 mode=recording.mode,
-                format=recording.format,
+                format=fmt.name,
                 force=recording.force,
                 flush_every=recording.flush_every,
                 sync=recording.sync,
                 **own,
             )
 
-        writer = SplitWriter(name, fmt, make, split, recording.force, is_file=stream is None)
+        writer: SplitWriter
+        if ring is None:
+            writer = SplitWriter(name, fmt, make, split, recording.force, is_file=stream is None)
+        else:
+            nowhere = cast("IO[bytes]", _Nowhere(name))
+            writer = RingWriter(name, fmt, make, ring, recording.force, lambda: make(nowhere), say)
         try:
-            spool = None if stream is not None or is_kept(source) else _spool(recording, writer.path)
+            spool = (
+                None
+                if stream is not None or ring is not None or is_kept(source)
+                else _spool(recording, writer.path)
+            )
             lines = LineRecorder(
                 writer, fmt, recording.ahead, recording.strict, topics, spool, recording.flush_every
             )
@@ -239,13 +260,30 @@ def record(
         except BaseException:
             if (left := lines.leave()) is not None:
                 say(f"{left} holds the first lines")
-            if stream is None and os.path.isfile(name + ACTIVE):
+            active = writer.path + ACTIVE if isinstance(writer, RingWriter) else name + ACTIVE
+            if stream is None and os.path.isfile(active):
                 before = f", {name} is as it was" if appends else ""
-                say(f"{name + ACTIVE} holds what was written{before}")
+                say(f"{active} holds what was written{before}")
             raise
         lines.close()
     size = sum(os.stat(file).st_size for file in writer.files) if stream is None else stream.tell()
     return _result(name, writer, lines, session, topics, stopped, bool(split), size)
+
+
+class _Nowhere(io.RawIOBase):
+    """A file that keeps nothing; *name*: that of the log, for its format."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Return how many bytes were given."""
+        return memoryview(data).nbytes
 
 
 def _spool(recording: Recording, path: str) -> Spool | None:
@@ -315,9 +353,11 @@ def _result(
     size: int,
 ) -> Recorded:
     counts = Counter[str]()
-    for number, messages in sorted(
-        [*((ch.number, ch.messages) for ch in lines.channels.values()), *session.channels]
-    ):
+    taken = [*((ch.number, ch.messages) for ch in lines.channels.values()), *session.channels]
+    windows: tuple[RecordedWindow, ...] = ()
+    if isinstance(writer, RingWriter):
+        taken, windows = [*writer.written.items()], tuple(writer.windows)
+    for number, messages in sorted(taken):
         counts[session.names.get(number, writer.names[number])] += messages
     channels = tuple(Copied(name, count) for name, count in counts.items() if name[:1] != "~")
     notes = [*lines.notes, *writer.notes, *session.notes, *session.said]
@@ -336,4 +376,5 @@ def _result(
         stopped,
         writer.files,
         session.losses,
+        windows,
     )

@@ -18,6 +18,7 @@ from logreel.layout.nodes import Field, FixedArray, Rest, Scalar, String, Struct
 from logreel.log.scan import Schema
 from logreel.ops.record.lines import LineRecorder
 from logreel.ops.record.parts import SplitWriter
+from logreel.ops.record.ring import RecordedWindow
 from logreel.ops.record.source import (
     DRAIN_WITHIN,
     OVERHEAD,
@@ -104,6 +105,7 @@ class Recorded(Rewritten):
     stopped  True: ended by *stop* before the end of the sources
     parts    files of the log, in order: one, unless it was split
     losses   messages that were lost because they came faster than they were written, or before they came to logreel
+    windows  windows around triggers that were recorded and kept, in order, if it was asked for these
     """
 
     lines: int
@@ -111,6 +113,7 @@ class Recorded(Rewritten):
     stopped: bool
     parts: tuple[str, ...] = ()
     losses: tuple[TopicLoss, ...] = ()
+    windows: tuple[RecordedWindow, ...] = ()
 
     @property
     def lost(self) -> int:
@@ -121,7 +124,8 @@ class Recorded(Rewritten):
         """Return the JSON data of ``record --json``."""
         counts = {"lines": self.lines, "broken": self.broken, "stopped": self.stopped}
         losses = {"lost": self.lost, "losses": [asdict(loss) for loss in self.losses]}
-        return Rewritten.as_dict(self) | counts | {"parts": list(self.parts)} | losses
+        windows = {"windows": [window.as_dict() for window in self.windows]}
+        return Rewritten.as_dict(self) | counts | {"parts": list(self.parts)} | losses | windows
 
 
 @dataclass(frozen=True, slots=True)
