@@ -72,10 +72,11 @@ _FOR_LOGS = {"files", "out", "format", "msgdef", "force", "decrypt"}
     options.safe_csv,
     click.option(
         "--layout",
-        type=click.Choice(["wide", "long"]),
+        type=click.Choice(["wide", "long", "foxglove", "plotjuggler", "rerun"]),
         default="wide",
         show_default=True,
-        help="Tables: wide has a column per field; long is one table of all channels with a row per value.",
+        help="Tables: wide has a column per field; long is one table of all channels with a row per value. Beside a "
+        "log, or x.rrd for rerun: also write a layout for this program.",
     ),
     click.option(
         "--align",
@@ -164,7 +165,7 @@ def convert(
         return inputs.each_log(logs, lambda log: job.write(log, job.destination(), out), False)
     if not inputs.is_folder(out) and table_of_logs(target) is not None:
         return job.write_one_table()
-    one_file = rendering["layout"] != "wide" or rendering["align"] is not None
+    one_file = rendering["layout"] == "long" or rendering["align"] is not None
     one_file = one_file or target.shape in (Shape.WHOLE, Shape.LOG)
     return inputs.write_each(
         logs, out, job.write, target.suffix if one_file else f"{target.suffix}/", as_json

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, Unpack
 
 from logreel.errors import LogError, UsageError
@@ -78,8 +79,9 @@ if TYPE_CHECKING:
 NESTED = ".parquet"
 #: The output whose text a spreadsheet may run (*safe_csv*).
 CSV = ".csv"
-#: Layouts of tables.
+#: Layouts of tables, and programs for which a layout is written beside the output.
 LAYOUTS = ("wide", "long")
+PROGRAMS = ("foxglove", "plotjuggler", "rerun")
 
 
 class RenderingOptions(TypedDict, total=False):
@@ -110,7 +112,8 @@ class Rendering:
     flatten   ``x.parquet``: one column per member of a struct, ``pose.position.x``; False: structs
     safe_csv  ``x.csv``: put ``'`` in front of text that a spreadsheet would run as a formula
     layout    ``wide``: a column per field; ``long``: one table of all channels with a row per value; for ``x.parquet``,
-              ``x.csv``, ``x.arrow``, ``x.ndjson``
+              ``x.csv``, ``x.arrow``, ``x.ndjson``. Beside a log ``foxglove`` or ``plotjuggler``, beside ``x.rrd``
+              ``rerun``: also write a layout for this program, named as the output with another suffix
     align     ``previous`` or ``nearest``: one table of all channels with a row per time, for the same outputs;
               *rate*, *clock* and *tolerance* as for ``logreel.align``
     clock     with *align*: the channel with the times of the rows. For an MCAP: the clock of its times, ``utc`` for
@@ -230,6 +233,21 @@ def convert(
     """
     check_keywords(convert, options)
     chosen, rendering = Selection.of(selection, options), Rendering.of(options)
+    if rendering.layout in PROGRAMS:
+        from logreel.outputs.program_layouts import with_layout
+
+        options["layout"] = LAYOUTS[0]
+        again = partial(
+            convert,
+            dst=dst,
+            format=format,
+            raw=raw,
+            edit=edit,
+            migrate=migrate,
+            selection=selection,
+            **options,
+        )
+        return with_layout(src, dst, rendering.layout, bool(options.get("force")), definitions, again)
     name, stream, named = output_of(dst, format)
     output = find_output(name)
     if stream is not None and output.shape is Shape.ITEMS:
@@ -518,7 +536,9 @@ def _shift_to_original_clock(log: Log, fmt: str) -> int:
 def _is_one_table(output: Output, name: str, layout: str, how: Alignment | None) -> bool:
     """Return whether all channels become one table; raises UsageError if *output* cannot hold that."""
     if layout not in LAYOUTS:
-        raise UsageError(f"{layout!r} is no layout of tables; known: {', '.join(LAYOUTS)}")
+        raise UsageError(
+            f"{layout!r} is no layout of tables; known: {', '.join(LAYOUTS)}; programs: {', '.join(PROGRAMS)}"
+        )
     if layout == "wide" and how is None:
         return False
     if layout == "long" and how is not None:
