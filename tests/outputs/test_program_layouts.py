@@ -187,6 +187,15 @@ def test_hostile_names_stay_inside_of_their_file(tmp_path: Path) -> None:
             assert curve.get("name") == f"{topic}/x"
 
 
+def test_renamed_channels_are_shown_by_their_new_names(tmp_path: Path) -> None:
+    logreel.convert(short_flight(), tmp_path / "a.mcap", layout="foxglove", names="mcap")
+    panels = shown(json.loads((tmp_path / "a.foxglove.json").read_text()))
+    log = logreel.open(tmp_path / "a.mcap")
+    values = [path["value"] for plot in panels["Plot"] for path in plot["paths"]]
+    assert any(value.startswith("battery_status/0.") for value in values)
+    assert all(len(resolved(log, value)) for value in values)
+
+
 def test_a_blueprint_shows_entities_of_the_recording(tmp_path: Path) -> None:
     pytest.importorskip("rerun", reason="needs rerun-sdk")
     done = logreel.convert(drive(), tmp_path / "a.rrd", layout="rerun")

@@ -99,6 +99,13 @@ _FOR_LOGS = {"files", "out", "format", "msgdef", "force", "decrypt"}
         metavar="FIXED:BODY",
         help="Trajectories: the poses of one frame in another one, from transforms: map:base_link.",
     ),
+    click.option(
+        "--names",
+        type=click.Choice(["logreel", "mcap"]),
+        default="logreel",
+        show_default=True,
+        help="From a ULog into an MCAP: names of channels and schemas, ours or those of the mcap tool.",
+    ),
 )
 @click.option("--raw", is_flag=True, help="Into a log: copy payloads and schemas unchanged, and add nothing.")
 @options.output(

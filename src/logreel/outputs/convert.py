@@ -77,8 +77,12 @@ if TYPE_CHECKING:
 
 #: The output that can be written with structs (*flatten* False).
 NESTED = ".parquet"
+#: The output with *names*.
+MCAP = ".mcap"
 #: The output whose text a spreadsheet may run (*safe_csv*).
 CSV = ".csv"
+#: Names of the channels of a ULog in an MCAP: those of this project, and those of the mcap tool.
+NAMES = ("logreel", "mcap")
 #: Layouts of tables, and programs for which a layout is written beside the output.
 LAYOUTS = ("wide", "long")
 PROGRAMS = ("foxglove", "plotjuggler", "rerun")
@@ -97,6 +101,7 @@ class RenderingOptions(TypedDict, total=False):
     clock: str | None
     tolerance: Length | None
     frames: str | None
+    names: str
 
 
 class ConvertOptions(RenderingOptions, CopyOptions, total=False):
@@ -121,6 +126,7 @@ class Rendering:
               source
     frames    ``x.tum``, ``x.kitti``, ``x.euroc``: the poses of one frame in another one, ``map:base_link``, from
               transforms; None: the best trajectory of the channels
+    names     of a ULog as ``x.mcap``: ``mcap`` for topics, schemas, profile and metadata as foxglove/mcap#1751 has them
     """
 
     utc: bool = False
@@ -133,6 +139,7 @@ class Rendering:
     clock: str | None = None
     tolerance: Length | None = None
     frames: str | None = None
+    names: str = NAMES[0]
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
@@ -178,6 +185,12 @@ class Rendering:
         if self.frames is not None and output.item != POSE:
             raise UsageError(
                 f"{output.suffix} is no trajectory of one frame in another one", hint="leave out frames="
+            )
+        if self.names not in NAMES:
+            raise UsageError(f"there are no names={self.names!r}; known: {', '.join(NAMES)}")
+        if self.names != NAMES[0] and output.suffix != MCAP:
+            raise UsageError(
+                f"only {MCAP} has the names of a ULog, not {output.suffix}", hint="leave out names="
             )
         if self.utc and output.shape is Shape.LOG:
             raise UsageError(f"{output.suffix} has times of its own", hint="leave out utc=True")
@@ -266,7 +279,11 @@ def convert(
         changes = Changes.of(edit, migrate)
     if output.shape is Shape.LOG:
         with as_log_to_copy(src, definitions) as opened:
-            return _log(opened, target, chosen, raw, rendering.clock, changes)
+            if raw and rendering.names != NAMES[0]:
+                raise UsageError(
+                    "messages that are copied unchanged keep their names", hint="leave out names="
+                )
+            return _log(opened, target, chosen, raw, rendering, changes)
     if raw or target.strict or target.options or (target.compression, target.chunk_bytes) != (None, None):
         raise UsageError(
             f"{output.suffix} is no log",
@@ -355,21 +372,23 @@ def takes_fields(output: Output) -> bool:
 
 
 def _log(
-    opened: Log, target: Target, chosen: Selection, raw: bool, clock: str | None, changes: Changes | None
+    opened: Log, target: Target, chosen: Selection, raw: bool, rendering: Rendering, changes: Changes | None
 ) -> Converted:
     plain = decrypted_notes(opened)
     if changes is None:
         log = _with_shifted_messages(opened)
-        part = part_to_convert(log, target, chosen, raw, clock)
+        part = part_to_convert(log, target, chosen, raw, rendering.clock)
         try:
             carried = _carried_notes(log, part, target)
         except LogError as error:
             # A file beside the log must not keep it from being converted.
             carried, plain = [], [*plain, f"notes on the log are left out: {error}"]
-        done = rewrite([part], target, transforms=carried + ([] if raw else _transforms(part, target)))
+        done = rewrite(
+            [part], target, transforms=carried + ([] if raw else _transforms(part, target, rendering.names))
+        )
         done = WindowsWritten.of(done, part.windows)
     else:
-        done = _changed(opened, target, chosen, raw, clock, changes)
+        done = _changed(opened, target, chosen, raw, rendering, changes)
     file = file_of(target.path, format_to_write(target.path, opened, target.format))
     channels = tuple(Written(copied.topic, file, copied.messages) for copied in done.channels)
     # Several files with changes are written from a temporary file, which is not encrypted.
@@ -379,7 +398,7 @@ def _log(
 
 
 def _changed(
-    log: Log, target: Target, chosen: Selection, raw: bool, clock: str | None, changes: Changes
+    log: Log, target: Target, chosen: Selection, raw: bool, rendering: Rendering, changes: Changes
 ) -> Rewritten:
     """Write a log with changes, in one pass."""
     from logreel.ops.edit.edit import Edits
@@ -398,7 +417,7 @@ def _changed(
             return WindowsWritten.of(done, part.windows)
         is_copied = fmt.name == log.format
         made = changes.made_of(log, files, folder, keeps_content=is_copied)
-        part = part_to_convert(made.log, target, chosen, raw, clock)
+        part = part_to_convert(made.log, target, chosen, raw, rendering.clock)
         part = replace(part, notes=(*made.notes, *part.notes))
         content = [
             ChangedContent(transform, is_copied)
@@ -406,7 +425,7 @@ def _changed(
             if isinstance(transform, Edits)
         ]
         stays = raw or (is_copied and not fmt.exchange)
-        transforms = [*content, *([] if stays else _transforms(part, target))]
+        transforms = [*content, *([] if stays else _transforms(part, target, rendering.names))]
         done = rewrite([part], target, transforms=transforms, skipped=list(made.skipped))
         return WindowsWritten.of(done, part.windows)
 
@@ -558,7 +577,7 @@ def _is_one_table(output: Output, name: str, layout: str, how: Alignment | None)
     return True
 
 
-def _transforms(part: Part, target: Target) -> list[Transform]:
+def _transforms(part: Part, target: Target, names: str) -> list[Transform]:
     """Return what makes a log of *part* that tools of its format read; in a format for exchange, that all tools read.
 
     Channels that were in that format before are converted back to what they were.
@@ -569,6 +588,10 @@ def _transforms(part: Part, target: Target) -> list[Transform]:
         from logreel.ops.rewrite.transcode import Transcode
 
         return [Transcode()]
+    if names != NAMES[0]:
+        from logreel.outputs.foxglove.px4_names import Px4Names
+
+        return [Px4Names()]
     from logreel.outputs.foxglove.exchange import Exchange
 
     return [Exchange()]

@@ -314,6 +314,15 @@ class Transcoded:
         return self.schemas.encode(self.number, columns, n, records), time
 
 
+def _not_made(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return metadata without those that a conversion made of others, which do not return."""
+    return {
+        name: value
+        for name, value in metadata.items()
+        if not (isinstance(value, Mapping) and MADE_OF in value)
+    }
+
+
 @dataclass
 class Transcode(Transform):
     """Messages of a log of another format, encoded again where the new format cannot hold their definitions.
@@ -406,9 +415,10 @@ class Transcode(Transform):
     def content(self, new: NewLog, log: Log) -> Log:
         """Return *log* with the metadata and attachments that it had in the format of the target, if it was there."""
         if self.was is None:
-            return log
+            own = _not_made(log.metadata) if self.was_here else log.metadata
+            return log if len(own) == len(log.metadata) else log.derive(metadata=lambda: own)
         was, facts, new.returns = self.was, new.fmt.file_facts, True
-        metadata = {name: value for name, value in was.metadata.items() if name not in facts}
+        metadata = {name: value for name, value in _not_made(was.metadata).items() if name not in facts}
         return log.derive(metadata=lambda: metadata, attachments=was.attached)
 
     def finish(self, new: NewLog) -> None:
