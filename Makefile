@@ -23,7 +23,7 @@ PACKAGES := $(wildcard packages/*)
 DROP_KERNELS = rm -rf build src/logreel/kernels/*.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-packages test-fleet test-train lint style bench bench-results bench-contracts bench-instructions oracles fuzz fuzz-coverage soak shrink asan screenshots docs man release-check build clean
+.PHONY: help demo test check test-packages test-fleet test-train lint style bench bench-results bench-contracts bench-comparisons bench-instructions oracles fuzz fuzz-coverage soak shrink asan screenshots docs man release-check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -86,6 +86,9 @@ bench-results: $(VENV)/.test ## measure on a quiet machine, and fill README.md a
 
 bench-contracts: $(VENV)/.test ## learned contracts: false alarms on good runs of three vehicles, and which faults they find (10 minutes)
 	$(BIN)/python bench/contracts.py $(BENCH)
+
+bench-comparisons: $(VENV)/.test ## comparisons of two runs: false alarms on pairs of good runs, and which faults they find
+	$(BIN)/python bench/comparisons.py $(BENCH)
 
 bench-instructions: $(VENV)/.test ## count the instructions of the kernels with callgrind, and compare with the committed counts
 	$(BIN)/python bench/instructions.py $(BENCH)

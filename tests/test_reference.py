@@ -183,7 +183,9 @@ ARGUMENTS = {
     "summary": ["log.ulg"],
     "health": ["log.ulg"],
     "check": ["log.ulg"],
+    "ci": ["log.ulg", "--contract", "contract.toml", "-o", "verdict"],
     "diff": ["log.ulg", "more.ulg", "--messages", "--fields"],
+    "compare": ["log.ulg", "more.ulg"],
     "sql": ["FROM pair", "log.ulg"],
     "convert": ["log.ulg", "out.csv/"],
     "record": ["out.bag", "--from", "log.ndjson"],
@@ -216,6 +218,13 @@ ARGUMENTS = {
     "rosbag2 metadata": ["walk.db3"],
     "ulog gps-dump": ["gps.ulg"],
 }
+CONTRACT = """
+[topics.pair]
+min_messages = 1000
+[topics.absent]
+required = false
+max_gap = 1
+"""
 SPEC = """
 rate = 10
 [features.action]
@@ -270,6 +279,7 @@ def write_files() -> None:
     Path("drive.bag").write_bytes(drive(1.0))
     Path("rules.toml").write_text(RULES)
     Path("spec.toml").write_text(SPEC)
+    Path("contract.toml").write_text(CONTRACT)
 
 
 @pytest.mark.parametrize("verb", ARGUMENTS)

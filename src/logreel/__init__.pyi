@@ -34,6 +34,8 @@ from logreel.ops.edit.edit import edit as edit
 from logreel.ops.health.health import Health as Health
 from logreel.ops.health.health import health as health
 from logreel.ops.inspect.check import check as check
+from logreel.ops.inspect.compare import Comparison as Comparison
+from logreel.ops.inspect.compare import compare as compare
 from logreel.ops.inspect.contract_file import LearnedContract as LearnedContract
 from logreel.ops.inspect.diff import diff as diff
 from logreel.ops.inspect.du import Usage as Usage
@@ -61,6 +63,8 @@ from logreel.ops.rewrite.slice import slice_log, sort_log
 from logreel.ops.rewrite.split import split as split
 from logreel.ops.selection import Around as Around
 from logreel.ops.selection import Selection as Selection
+from logreel.outputs.ci import CiResult as CiResult
+from logreel.outputs.ci import ci as ci
 from logreel.outputs.convert import convert as convert
 from logreel.outputs.dataset import DatasetWritten as DatasetWritten
 from logreel.outputs.dataset import dataset as dataset

@@ -256,6 +256,7 @@ class Finding:
     topic     the channel concerned, or None
     time_ns   ns of the log's clock where it begins, or None
     count     number of defects that it stands for; its place is that of the first one
+    rule      the line of a contract that it is about, its keys with dots; else empty
     """
 
     code: str
@@ -266,6 +267,7 @@ class Finding:
     topic: str | None = None
     time_ns: int | None = None
     count: int = 1
+    rule: str = ""
 
     @classmethod
     def of(cls, problem: Problem) -> Finding:
@@ -279,8 +281,11 @@ class Finding:
         return SEVERITIES.index(self.severity) <= SEVERITIES.index(severity)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the Finding as a dict with the stable keys of ``check --json``."""
-        return asdict(self)
+        """Return the Finding as a dict with the stable keys of ``check --json``; ``rule`` only where there is one."""
+        values = asdict(self)
+        if not self.rule:
+            del values["rule"]
+        return values
 
 
 #: Functions that are called with one sentence; the command line adds one that prints it.

@@ -42,7 +42,15 @@ PARSED = {
     "demo": "tests/cli/test_launcher.py runs it",
 }
 #: Exit codes of examples other than 0.
-CODES = {"check": {0, 4}, "health": {0, 4}, "diff": {4}, "recover": {0, 3}, "dataset": {0, 3}}
+CODES = {
+    "check": {0, 4},
+    "ci": {0, 4},
+    "compare": {0, 4},
+    "health": {0, 4},
+    "diff": {4},
+    "recover": {0, 3},
+    "dataset": {0, 3},
+}
 
 
 @functools.cache
@@ -72,6 +80,7 @@ def samples() -> dict[str, bytes]:
         "lane.toml": b'rate = "10Hz"\n[features.action]\nfields = ["/cmd_vel.linear.x"]\nmax_error = "1s"\n',
         "hover.toml": b'rate = "10Hz"\n[features.action]\nfields = ["vehicle_attitude.q"]\nmax_error = "1s"\n',
         "notes.txt": b"cold morning\n",
+        "c.toml": b"min_messages = 1\n",
         "battery.json": b'{"panels": [{"kind": "plot", "series": [{"means": "battery voltage"}]}]}',
     }
 

@@ -27,7 +27,8 @@ COMMANDS = {
     "notes": "notes LOG",
     "attachments": "attachments LOG", "stats": "stats LOG", "stats --fields": "stats LOG --fields",
     "du": "du LOG", "check": "check LOG", "check --learn": "check LOG --learn",
-    "diff": "diff LOG LOG", "tf": "tf LOG", "tf --json": "tf LOG --json",
+    "ci": "ci LOG --contract CONTRACT -o verdict",
+    "diff": "diff LOG LOG", "compare": "compare LOG LOG", "tf": "tf LOG", "tf --json": "tf LOG --json",
     "sql": "sql QUERY LOG", "plot": "plot LOG TOPIC", "plot page": "plot LOG TOPIC -o plot.html",
     "report": "report LOG -o report.html", "view": "view nothing", "serve": "serve nothing",
     "play": "play LOG -r 1000 --to stdout -n 3", "record": "record -o SAME --from nothing",
@@ -59,9 +60,10 @@ def folder(tmp: Path, name: str) -> tuple[Path, dict[str, list[str]]]:
     place = tmp / name
     place.mkdir()
     (place / log).write_bytes(sample_log(name))
+    (place / "contract.toml").write_text("min_messages = 1\n")
     channels = logreel.open(place / log).channels.values()
     topic = max((ch for ch in channels if not ch.reserved), key=len).topic
-    words = {"LOG": log, "TOPIC": topic, "QUERY": "SELECT 1"}
+    words = {"LOG": log, "TOPIC": topic, "QUERY": "SELECT 1", "CONTRACT": "contract.toml"}
     commands = {
         command: [
             re.sub(r"\bSAME\b", SUFFIXES[name], words.get(word, word)).replace("TOPIC=", f"{topic}=")

@@ -106,14 +106,21 @@ def test_functions_write_from_an_encrypted_log_only_if_it_was_opened_for_that(ba
         assert not hasattr(one, "notes") or [text for text in one.notes if NOTE in text], one
 
 
+def test_an_encrypted_log_is_judged_for_others_only_if_it_is_wanted(bag: Path) -> None:
+    with pytest.raises(UsageError, match=REFUSED):
+        logreel.ci(bag, {})
+    (verdict,) = logreel.ci(bag, {"min_messages": 10**6}, decrypt=True).runs
+    assert verdict.broken
+
+
 #: Public functions that write nothing of a log.
 READING = {
     "pictures", "clouds", "positions",
-    "open", "open_growing", "known_formats", "live_source", "sink", "align", "check", "diff", "du", "health", "info",
-    "learn_contract", "notes", "params", "scan_polars", "sql", "stats", "summary", "transforms",
+    "open", "open_growing", "known_formats", "live_source", "sink", "align", "check", "compare", "diff", "du", "health",
+    "info", "learn_contract", "notes", "params", "scan_polars", "sql", "stats", "summary", "transforms",
 }  # fmt: skip
 #: Public functions that are tested here on their own; *create* and *record* write what is not in a log.
-ALONE = {"play", "view", "dataset", "geotag", "create", "record"}
+ALONE = {"play", "view", "dataset", "geotag", "create", "record", "ci"}
 
 
 def test_every_public_function_that_writes_is_tested_here() -> None:
@@ -352,7 +359,9 @@ WRITING: dict[str, str] = {
     "du": "secret.bag -o o.txt",
     "check": "secret.bag -o o.txt",
     "check to a contract": "secret.bag --update contract.toml",
+    "ci": "secret.bag --contract contract.toml -o o",
     "diff": "secret.bag secret.bag -o o.txt",
+    "compare": "secret.bag secret.bag -o o.html",
     "tf": "secret.bag -o o.json",
     "sql": "FROM_imu secret.bag -o o.csv",
     "plot": "secret.bag /imu.linear_acceleration.x -o o.html",
@@ -408,7 +417,7 @@ def test_verbs_write_from_an_encrypted_log_only_with_decrypt(
     elif name == "geotag":
         Path("pictures").mkdir()
         Path("pictures/a.jpg").write_bytes(PICTURE)
-    elif name == "check to a contract":
+    elif name in ("check to a contract", "ci"):
         Path("contract.toml").write_text("")
     elif name == "play to another program":
         pytest.importorskip("rerun", reason="needs logreel[rerun]")

@@ -241,6 +241,20 @@ def _usage() -> Schema:
     return of("ops.inspect.du:Usage", topics=listed(topic), other=listed(other), chunks=listed(chunk))
 
 
+def _verdict() -> Schema:
+    findings = listed(of("errors:Finding", optional=["rule"]))
+    return of(
+        "ops.inspect.verdict:RunVerdict",
+        omit=["fail_on"],
+        optional=["error"],
+        lines=closed({"kept": WHOLE, "broken": WHOLE, "not_assessed": WHOLE}),
+        findings=findings,
+        not_assessed=listed(closed({"rule": TEXT, "reason": TEXT})),
+        broken=findings,
+        failed=FLAG,
+    )
+
+
 def _health() -> Schema:
     detection = of("lenses.facts:Detection", omit=["start", "end"], start_ns=WHOLE, end_ns=WHOLE)
 
@@ -279,7 +293,7 @@ def _tree() -> Schema:
             "rotation_xyzw": listed(NUMBER),
         }
     )
-    findings = listed(of("errors:Finding"))
+    findings = listed(of("errors:Finding", optional=["rule"]))
     tree = {"frames": listed(TEXT), "roots": listed(TEXT), "links": listed(link), "findings": findings}
     numbers = maybe(listed(NUMBER))
     looked_up = closed({"time_ns": WHOLE, "translation": numbers, "rotation_xyzw": numbers})
@@ -498,9 +512,13 @@ SCHEMAS: dict[str, Callable[[], Schema]] = {
     "notes": _notes,
     "stats": lambda: _answer(channels=listed(of("ops.inspect.stats:ChannelStats"))),
     "du": _usage,
-    "check": lambda: of("ops.inspect.check:Checked", findings=listed(of("errors:Finding"))),
+    "check": lambda: of(
+        "ops.inspect.check:Checked", findings=listed(of("errors:Finding", optional=["rule"]))
+    ),
+    "ci": _verdict,
     "health": _health,
     "diff": _diff,
+    "compare": lambda: of("ops.inspect.compare:Comparison", same=FLAG),
     "tf": _tree,
     "sql": lambda: _with_problems(_rows(paths=listed(TEXT))),
     "convert": lambda: _of_windows(**of("outputs.write:Converted", omit=["path"], output=TEXT)["properties"]),

@@ -90,6 +90,9 @@ VIEWS: dict[str, dict[str, View]] = {
         "topics": View(("topic", "messages", "stored_bytes", "share"), lambda t: -t["stored_bytes"]),
         "chunks": View((), None),
     },
+    "compare": {
+        "deviations": View(("onset_ns", "topic", "field", "state", "text")),
+    },
     "check": {"findings": View(("severity", "code", "topic", "text", "offset", "time_ns"), _severity)},
     "health": {
         "detections": View(("severity", "detector", "text", "start_ns", "end_ns"), _severity),

@@ -15,6 +15,7 @@ _MODULES = {
     "read": ("info", "summary", "cat", "text"),
     "contents": ("schema", "params", "attachments", "notes", "stats", "du"),
     "check": ("check", "health", "diff"),
+    "verdicts": ("ci", "compare"),
     "query": ("sql", "tf"),
     "show": ("plot", "report", "view", "serve", "demo"),
     "play": ("play",),
@@ -35,7 +36,7 @@ ALIASES = {
     "join": "merge", "concat": "merge", "concatenate": "merge", "combine": "merge",
     "reindex": "recover", "repair": "recover", "fix": "recover or migrate", "doctor": "check or recover",
     "rescue": "recover",
-    "verify": "check", "validate": "check", "lint": "check", "compare": "diff",
+    "verify": "check", "validate": "check", "lint": "check",
     "query": "sql", "select": "sql", "parameters": "params", "logs": "text",
     "topics": "info", "channels": "info", "types": "schema", "definition": "schema", "fields": "schema",
     "replay": "play", "publish": "play", "import": "record", "create": "record", "write": "record",
@@ -110,5 +111,5 @@ def logreel() -> None:
 
     FILE is a log of any known format, an address such as s3://bucket/key, or - for standard input. Data goes to
     stdout, messages to stderr. Exit codes: 0 success, 1 failure, 2 wrong usage, 3 finished, but data was lost or
-    skipped, 4 check has findings or diff has differences, 5 unknown format.
+    skipped, 4 check or ci has findings, diff or compare has differences, 5 unknown format.
     """

@@ -59,6 +59,7 @@ ABSENT = "-"
 @click.option(
     "--contract", metavar="FILE", type=options.FILE, help="TOML file with further requirements on the log."
 )
+@click.option("--max-size", metavar="SIZE", help="A log of more than this is an error: 10MB, 1GiB.")
 @click.option(
     "--learn",
     is_flag=True,
@@ -86,6 +87,7 @@ def check(
     logs: inputs.Logs,
     fail_on: Severity,
     contract: str | None,
+    max_size: str | None,
     learn: bool,
     update: str | None,
     with_types: bool,
@@ -109,7 +111,7 @@ def check(
     from logreel.ops.inspect.check import check as look
 
     if learn or update is not None:
-        if as_json or contract is not None or with_types or rules or wanted:
+        if as_json or contract is not None or max_size is not None or with_types or rules or wanted:
             raise UsageError("--learn writes a contract, and goes with -t, -x, --update and -o only")
         return _learn(logs, selection, update)
     required = None
@@ -117,6 +119,11 @@ def check(
         from logreel.ops.inspect.contract import read_contract
 
         required = read_contract(contract)
+    if max_size is not None:
+        from logreel.ops.inspect.contract import Contract
+
+        rules_of, topics = ({}, {}) if required is None else (required.rules, required.topics)
+        required = Contract({**rules_of, "max_size": options.bytes_of(max_size)}, topics)
     chosen = options.members_of(selection)
 
     def answer(names: inputs.Names) -> Checked:

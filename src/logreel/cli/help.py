@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 VERBS = {
     "Look": (
         "info", "summary", "health", "cat", "schema", "params", "text", "attachments", "notes", "stats", "du", "check",
-        "diff", "tf", "sql", "plot", "report", "view",
+        "ci", "diff", "compare", "tf", "sql", "plot", "report", "view",
     ),
     "Play": ("play",),
     "Make": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Sequence
@@ -48,3 +49,10 @@ def path_of(line: str) -> tuple[str, ...]:
         key, value = next(iter(value.items()))
         path.append(key)
     return tuple(path)
+
+
+def key_text(name: str) -> str:
+    """Return a key as TOML, in quotes where it needs them."""
+    if re.fullmatch(r"[A-Za-z0-9_-]+", name):
+        return name
+    return json.dumps(name.encode("utf-8", "replace").decode(), ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from logreel.dataclass import dataclass
+from logreel.dataclass import dataclass, replace
 from logreel.errors import SEVERITIES, Finding, LogError, TopicError, UsageError
 from logreel.log.log import Channel, Log
 from logreel.log.scan import is_same_value
@@ -41,6 +41,7 @@ from logreel.ops.inspect.windows import (
     text_patterns,
     values_between,
 )
+from logreel.ops.toml_lines import key_text
 
 Rules = dict[str, Any]
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -55,6 +56,10 @@ class Contract:
 
     def findings(self, log: Log) -> Iterator[Finding]:
         """Yield a finding ``contract-…`` for each rule that *log* breaks."""
+        return (finding for finding in self.judged(log) if finding.code != SKIPPED)
+
+    def judged(self, log: Log) -> Iterator[Finding]:
+        """Yield the same, and one with the code SKIPPED for what of the contract is not about this log."""
         is_learned = "learned" in self.rules
         yield from _whole(log, self.rules)
         if "health" in self.rules:
@@ -65,22 +70,35 @@ class Contract:
         judged: set[str] = set()
         beside = _Beside(log, self.rules.get("learned", {}).get("modes", ()))
         for pattern, rules in self.topics.items():
+            place = f"topics.{key_text(pattern)}"
             try:
                 names = match_topics(log.channels, pattern)
             except TopicError as error:
                 if rules.get("required", True):
-                    yield _broken("topic", f"{error.text}: it is required")
-                elif is_learned:
-                    yield _not_assessed(f"{pattern}: the log does not have this topic, which is not required")
+                    yield _broken("topic", f"{error.text}: it is required", rule=f"{place}.required")
+                    yield _not_assessed("the log does not have the topic", None, place, SKIPPED)
+                else:
+                    text = f"{pattern}: the log does not have this topic, which is not required"
+                    yield _not_assessed(text, None, place, NOT_ASSESSED if is_learned else SKIPPED)
                 continue
             judged.update(names)
             for name in names:
-                yield from _channel(log[name], rules, beside)
+                yield from _at(place, _channel(log[name], rules, beside))
         yield from beside.unknown()
         if is_learned:
             others = [ch.topic for ch in log.match(None) if len(ch) and ch.topic not in judged]
             if others:
                 yield _not_assessed(f"topics that the contract does not name: {topics_text(others)}")
+
+
+#: Codes of findings about what could not be assessed, and about what is not told, since it is not about this log.
+NOT_ASSESSED, SKIPPED = "contract-not-assessed", "contract-skipped"
+
+
+def _at(place: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield findings whose rules lie in the table *place*."""
+    for finding in findings:
+        yield replace(finding, rule=f"{place}.{finding.rule}" if finding.rule else place)
 
 
 def read_contract(what: str | os.PathLike[str] | Mapping[str, Any] | Contract) -> Contract:
@@ -107,13 +125,14 @@ def _broken(
     row: int | None = None,
     time: int | None = None,
     n: int = 1,
+    rule: str = "",
 ) -> Finding:
     place = offset_of(ch, row) if ch is not None and row is not None else None
-    return Finding(f"contract-{what}", "error", place, 0, text, ch.topic if ch else None, time, n)
+    return Finding(f"contract-{what}", "error", place, 0, text, ch.topic if ch else None, time, n, rule)
 
 
-def _not_assessed(text: str, topic: str | None = None) -> Finding:
-    return Finding("contract-not-assessed", "note", None, 0, text, topic)
+def _not_assessed(text: str, topic: str | None = None, rule: str = "", code: str = NOT_ASSESSED) -> Finding:
+    return Finding(code, "note", None, 0, text, topic, rule=rule)
 
 
 # ------------------------------------------------------------------------------------------------------ reading
@@ -276,6 +295,7 @@ HEALTH: Keys = {
 }
 LOG: Keys = {
     "format": _texts,
+    "max_size": _number,
     "min_messages": _number,
     "min_duration": _length,
     "max_duration": _length,
@@ -308,18 +328,25 @@ TOPIC: Keys = {
 
 def _whole(log: Log, rules: Rules) -> Iterator[Finding]:
     if log.format not in rules.get("format", [log.format]):
-        yield _broken("format", f"the log is {log.format}, not {' or '.join(rules['format'])}")
+        yield _broken("format", f"the log is {log.format}, not {' or '.join(rules['format'])}", rule="format")
+    if log.size > rules.get("max_size", log.size):
+        text = f"the log has {log.size} bytes, at most {rules['max_size']} are allowed"
+        yield _broken("size", text, rule="max_size")
     if log.message_count < rules.get("min_messages", 0):
         yield _broken(
-            "messages", f"{log.message_count} messages, at least {rules['min_messages']} are required"
+            "messages",
+            f"{log.message_count} messages, at least {rules['min_messages']} are required",
+            rule="min_messages",
         )
     length = 0 if log.start is None or log.end is None else log.end - log.start
     if length < rules.get("min_duration", 0):
         least = duration_text(rules["min_duration"])
-        yield _broken("duration", f"the log lasts {duration_text(length)}, at least {least} are required")
+        text = f"the log lasts {duration_text(length)}, at least {least} are required"
+        yield _broken("duration", text, rule="min_duration")
     if length > rules.get("max_duration", length):
         most = duration_text(rules["max_duration"])
-        yield _broken("duration", f"the log lasts {duration_text(length)}, at most {most} are allowed")
+        text = f"the log lasts {duration_text(length)}, at most {most} are allowed"
+        yield _broken("duration", text, rule="max_duration")
     for pattern in rules.get("forbidden", ()):
         try:
             names = match_topics(log.channels, pattern)
@@ -327,9 +354,8 @@ def _whole(log: Log, rules: Rules) -> Iterator[Finding]:
             continue
         for ch in (log[name] for name in names):
             if len(ch):
-                yield _broken(
-                    "forbidden", f"{len(ch)} messages of a forbidden topic", ch, 0, ch.start, len(ch)
-                )
+                text = f"{len(ch)} messages of a forbidden topic"
+                yield _broken("forbidden", text, ch, 0, ch.start, len(ch), "forbidden")
 
 
 def _health(log: Log, rules: Rules, is_learned: bool) -> Iterator[Finding]:
@@ -344,11 +370,18 @@ def _health(log: Log, rules: Rules, is_learned: bool) -> Iterator[Finding]:
     if not bounds:
         return
     result = health(log, list(bounds))
+
+    def line(name: str) -> str:
+        key = "forbid" if name in forbidden else "require"
+        is_limit = name not in forbidden and name in rules.get("limits", {})
+        return f"health.limits.{key_text(name)}" if is_limit else f"health.{key}"
+
     for name, reason in (*result.not_assessed, *result.failed):
         if name in required:
-            yield _broken("health", f"{name} is required, but not assessed: {reason}")
-        elif is_learned:
-            yield _not_assessed(f"the detector {name}: {reason}")
+            yield _broken("health", f"{name} is required, but not assessed: {reason}", rule="health.require")
+        else:
+            code = NOT_ASSESSED if is_learned else SKIPPED
+            yield _not_assessed(f"the detector {name}: {reason}", None, line(name), code)
     for detection in result.detections:
         bound = bounds[detection.detector]
         if SEVERITIES.index(detection.severity) <= SEVERITIES.index(bound):
@@ -358,9 +391,9 @@ def _health(log: Log, rules: Rules, is_learned: bool) -> Iterator[Finding]:
             # What holds for all of the log has no onset.
             edge = ((log.end or 0) - (log.start or 0)) // 50
             is_all = detection.start - (log.start or 0) < edge and (log.end or 0) - detection.end < edge
-            yield Finding(
-                "contract-health", "error", None, 0, text, topic, None if is_all else detection.start
-            )
+            onset = None if is_all else detection.start
+            place = line(detection.detector)
+            yield Finding("contract-health", "error", None, 0, text, topic, onset, rule=place)
 
 
 def _text(log: Log, rules: Rules) -> Iterator[Finding]:
@@ -379,7 +412,7 @@ def _text(log: Log, rules: Rules) -> Iterator[Finding]:
             else f"a line of level {level_name(of_line)} that is not known"
         )
         times = f", {count[pattern]} times" if count[pattern] > 1 else ""
-        yield _broken("text", f"{why}{times}: {pattern}", None, None, time, count[pattern])
+        yield _broken("text", f"{why}{times}: {pattern}", None, None, time, count[pattern], "text")
 
 
 #: Least level of text that is compared with what is known, unless the contract states another: that of warnings.
@@ -389,19 +422,17 @@ WARNING = LEVELS.index("warning")
 def _parameters(log: Log, rules: Mapping[str, Any]) -> Iterator[Finding]:
     """Yield a finding for each parameter that is missing, or has a value that is not allowed at the start or later."""
     for name, rule in rules.items():
-        parameter = log.parameters.get(name)
+        parameter, place = log.parameters.get(name), f"parameters.{key_text(name)}"
         if parameter is None:
-            yield _broken(
-                "parameter", f"{name} is missing, {_wanted(rule)} is required", None, None, log.start
-            )
+            text = f"{name} is missing, {_wanted(rule)} is required"
+            yield _broken("parameter", text, None, None, log.start, 1, place)
             continue
         values = [(log.start, parameter.value)] if parameter.value is not None else []
         values += [(change.time, change.value) for change in parameter.changes]
         for time, value in values:
             if not _fits(value, rule):
-                yield _broken(
-                    "parameter", f"{name} is {value!r}, {_wanted(rule)} is required", None, None, time
-                )
+                text = f"{name} is {value!r}, {_wanted(rule)} is required"
+                yield _broken("parameter", text, None, None, time, 1, place)
                 break
 
 
@@ -441,6 +472,10 @@ class _Beside:
             if name in rules:
                 yield name, rules[name], code == number
 
+    def lacks(self, modes: Iterable[str]) -> list[str]:
+        """Return those of these modes that do not occur in the log."""
+        return [] if self._states is None else [mode for mode in modes if mode not in self._states.names]
+
     def field(self, name: str) -> FieldWindows | None:
         """Return the field that ``topic.path`` names in windows; None if the log does not have it."""
         if name not in self._fields:
@@ -464,10 +499,12 @@ class _Beside:
 def _channel(ch: Channel, rules: Rules, beside: _Beside) -> Iterator[Finding]:
     for what, actual in (("type", ch.schema.name), ("encoding", ch.schema.encoding)):
         if actual not in rules.get(what, [actual]):
-            yield _broken(what, f"its {what} is {actual!r}, not {' or '.join(map(repr, rules[what]))}", ch)
+            text = f"its {what} is {actual!r}, not {' or '.join(map(repr, rules[what]))}"
+            yield _broken(what, text, ch, rule=what)
     least = rules.get("min_messages", 1 if rules.get("required", True) else 0)
     if len(ch) < least:
-        yield _broken("messages", f"{len(ch)} messages, at least {least} are required", ch)
+        place = "min_messages" if "min_messages" in rules else "required"
+        yield _broken("messages", f"{len(ch)} messages, at least {least} are required", ch, rule=place)
     if "window" in rules:
         yield from _rate_in_windows(ch, rules)
     elif "min_rate" in rules or "max_rate" in rules:
@@ -487,9 +524,11 @@ def _rate(ch: Channel, rules: Rules) -> Iterator[Finding]:
     rate = channel_stats(ch).rate
     if rate is None or rate < rules.get("min_rate", 0):
         measured = "no rate can be determined" if rate is None else f"{rate:.4g} Hz"
-        yield _broken("rate", f"{measured}, at least {rules.get('min_rate', 0)} Hz are required", ch)
+        text = f"{measured}, at least {rules.get('min_rate', 0)} Hz are required"
+        yield _broken("rate", text, ch, rule="min_rate" if "min_rate" in rules else "max_rate")
     elif rate > rules.get("max_rate", rate):
-        yield _broken("rate", f"{rate:.4g} Hz, at most {rules['max_rate']} Hz are allowed", ch)
+        text = f"{rate:.4g} Hz, at most {rules['max_rate']} Hz are allowed"
+        yield _broken("rate", text, ch, rule="max_rate")
 
 
 def _rate_in_windows(ch: Channel, rules: Rules) -> Iterator[Finding]:
@@ -498,20 +537,24 @@ def _rate_in_windows(ch: Channel, rules: Rules) -> Iterator[Finding]:
     counts = counts_within(times, window)
     seconds, length = window / SECOND, duration_text(window)
     if not len(counts):
-        yield _not_assessed(f"its rate: it has no messages over {length}", ch.topic)
+        for key in ("min_rate", "max_rate"):
+            if key in rules:
+                yield _not_assessed(f"its rate: it has no messages over {length}", ch.topic, key)
         return
     least, most = rules.get("min_rate", 0), rules.get("max_rate", math.inf)
     slow, fast = np.flatnonzero(counts < least * seconds), np.flatnonzero(counts > most * seconds)
-    for rows, bound, text in ((slow, least, "at least"), (fast, most, "at most")):
+    for rows, bound, limit in ((slow, least, "at least"), (fast, most, "at most")):
         if len(rows):
             first = int(rows[0])
-            worst = int(counts[rows].min() if text == "at least" else counts[rows].max())
+            worst = int(counts[rows].min() if rows is slow else counts[rows].max())
             # What is wrong may begin within the window: there the sum of what steps are too long, or too short, turns.
             inside = np.diff(times[first : first + int(counts[first]) + 1]) - SECOND / bound
-            total = np.cumsum(inside if text == "at least" else -inside)
+            total = np.cumsum(inside if rows is slow else -inside)
             time = int(times[first + int(np.argmin(np.append(0.0, total[:-1])))])
-            rest = f"{text} {bound} Hz are {'required' if rows is slow else 'allowed'}"
-            yield _broken("rate", f"{worst / seconds:.4g} Hz within {length}, {rest}", ch, None, time)
+            rest = f"{limit} {bound} Hz are {'required' if rows is slow else 'allowed'}"
+            place = "min_rate" if rows is slow else "max_rate"
+            text = f"{worst / seconds:.4g} Hz within {length}, {rest}"
+            yield _broken("rate", text, ch, None, time, 1, place)
 
 
 def _silences(ch: Channel, most: int) -> Iterator[Finding]:
@@ -524,18 +567,20 @@ def _silences(ch: Channel, most: int) -> Iterator[Finding]:
         text += f" and {n - 1} times more" if n > 1 else ""
         text += f", at most {duration_text(most)} are allowed"
         behind = np.flatnonzero(ch.times > start)
-        yield _broken("gap", text, ch, int(behind[0]) if len(behind) else None, start, n)
+        yield _broken("gap", text, ch, int(behind[0]) if len(behind) else None, start, n, "max_gap")
 
 
 def _jitter(ch: Channel, most: int) -> Iterator[Finding]:
     times = in_order(ch.times)
     blocks = jitter_blocks(times)
+    if not len(blocks):
+        yield _not_assessed(f"fewer than {BLOCK} steps between messages", ch.topic, "max_jitter", SKIPPED)
     wide = np.flatnonzero(blocks > most)
     if len(wide):
         text = (
             f"a jitter of {duration_text(int(blocks[wide].max()))}, at most {duration_text(most)} is allowed"
         )
-        yield _broken("jitter", text, ch, None, int(times[wide[0] * BLOCK]), len(wide))
+        yield _broken("jitter", text, ch, None, int(times[wide[0] * BLOCK]), len(wide), "max_jitter")
 
 
 def _order(ch: Channel) -> Iterator[Finding]:
@@ -543,14 +588,16 @@ def _order(ch: Channel) -> Iterator[Finding]:
     if len(back):
         row, n = int(back[0]) + 1, len(back)
         text = f"{n} message{'s have' * (n > 1) or ' has'} an earlier time than the message before"
-        yield _broken("order", text, ch, row, int(ch.times[row - 1]), n)
+        yield _broken("order", text, ch, row, int(ch.times[row - 1]), n, "ordered")
 
 
 def _delays(ch: Channel, rules: Rules) -> Iterator[Finding]:
     """Yield a finding for the first block of messages that were logged too early or too late after their stamp."""
     measured = delays(ch)
     if measured is None:
-        yield _not_assessed("its delay: its messages have no stamps", ch.topic)
+        for key in ("min_delay", "max_delay"):
+            if key in rules:
+                yield _not_assessed("its delay: its messages have no stamps", ch.topic, key)
         return
     least, most = rules.get("min_delay", -math.inf), rules.get("max_delay", math.inf)
     for rows, worst in (
@@ -563,7 +610,8 @@ def _delays(ch: Channel, rules: Rules) -> Iterator[Finding]:
                 f"at least {duration_text(least)}" if worst is np.min else f"at most {duration_text(most)}"
             )
             text = f"logged {delay} after its stamp, {bound} are allowed"
-            yield _broken("delay", text, ch, None, int(measured.begin[rows[0]]), len(rows))
+            place = "min_delay" if worst is np.min else "max_delay"
+            yield _broken("delay", text, ch, None, int(measured.begin[rows[0]]), len(rows), place)
 
 
 # ------------------------------------------------------------------------------------------------------ values
@@ -585,21 +633,25 @@ def _fields(ch: Channel, rules: Rules, beside: _Beside) -> Iterator[Finding]:
     missing = _missing_fields(ch, [*rules.get("fields", ()), *values])
     for path in dict.fromkeys([*rules.get("fields", ()), *values]):
         if path in missing:
-            yield _broken("field", f"{missing[path]}: it is required", ch)
+            place = "fields" if path in rules.get("fields", ()) else f"values.{key_text(path)}"
+            yield _broken("field", f"{missing[path]}: it is required", ch, rule=place)
         elif path in values:
             present.append(path)
+    if present and not len(ch):
+        yield _not_assessed("no messages", ch.topic, "values", SKIPPED)
     if not present or not len(ch):
         return
     wanted = list(dict.fromkeys(path.removesuffix("[]") for path in present))
     try:
         measured = field_windows(ch, wanted)
     except LogError as error:
-        yield _not_assessed(f"its values: {error.text}", ch.topic)
+        yield _not_assessed(f"its values: {error.text}", ch.topic, "values")
         return
     for path in present:
+        place = f"values.{key_text(path)}"
         for field in measured:
             if field.path == path or field.path.startswith((f"{path}.", f"{path}[")):
-                yield from _value(ch, field, values[path], beside)
+                yield from _at(place, _value(ch, field, values[path], beside))
 
 
 def _missing_fields(ch: Channel, paths: Sequence[str]) -> dict[str, str]:
@@ -622,17 +674,24 @@ def _value(ch: Channel, field: FieldWindows, rules: Rules, beside: _Beside) -> I
     broken = set()
     for key, name, first, text in _beyond(field, rules, every):
         broken.add(key)
-        yield _broken("value", f"{field.path} {text}", ch, None, _onset(ch, field, first, name, rules[key]))
+        time = _onset(ch, field, first, name, rules[key])
+        yield _broken("value", f"{field.path} {text}", ch, None, time, 1, key)
     for mode, in_mode, mask in beside.masks(field, rules["modes"]) if "modes" in rules else ():
         for key, name, first, text in _beyond(field, in_mode, mask):
-            if key not in broken:
+            if key in broken:
+                text = "the bound for all modes is broken"
+                yield _not_assessed(text, ch.topic, f"modes.{key_text(mode)}.{key}", SKIPPED)
+            else:
                 time = _onset(ch, field, first, name, in_mode[key])
-                yield _broken("value", f"{field.path} {text} (mode {mode})", ch, None, time)
+                place = f"modes.{key_text(mode)}.{key}"
+                yield _broken("value", f"{field.path} {text} (mode {mode})", ch, None, time, 1, place)
+    for mode in beside.lacks(rules.get("modes", ())):
+        yield _not_assessed("the mode does not occur", ch.topic, f"modes.{key_text(mode)}", SKIPPED)
     nan = int(field.nan.sum())
     if nan and not rules.get("nan", True):
         first = int(np.argmax(field.nan > 0))
         text = f"{field.path} is NaN {nan} times, which is not allowed"
-        yield _broken("value", text, ch, None, _window_start(ch, field, first), nan)
+        yield _broken("value", text, ch, None, _window_start(ch, field, first), nan, "nan")
     if "max_still" in rules:
         yield from _still(ch, field, rules["max_still"])
     for name, most in rules.get("near", {}).items():
@@ -683,7 +742,7 @@ def _still(ch: Channel, field: FieldWindows, most: int) -> Iterator[Finding]:
         time = int(times[changed[-1] + 1]) if len(changed) else start
         longest = max(last - first + 1 for first, last in runs)
         text = f"{field.path} stays the same for {longest} s, at most {duration_text(most)} are allowed"
-        yield _broken("value", text, ch, None, time, len(runs))
+        yield _broken("value", text, ch, None, time, len(runs), "max_still")
 
 
 def _near(
@@ -691,7 +750,8 @@ def _near(
 ) -> Iterator[Finding]:
     """Yield a finding if the means over a second of two fields differ by more than *most*."""
     if other is None:
-        yield _not_assessed(f"{field.path} beside {name}, which the log does not have", ch.topic)
+        text = f"{field.path} beside {name}, which the log does not have"
+        yield _not_assessed(text, ch.topic, f"near.{key_text(name)}")
         return
     windows, apart = difference(field, other)
     far = np.flatnonzero(apart > most)
@@ -699,26 +759,28 @@ def _near(
         text = f"{field.path} differs over a second from {name} by up to {apart[far].max():.6g}"
         text += f", at most {most} is allowed"
         time = (ch.log.start or 0) + int(windows[far[0]]) * WINDOW
-        yield _broken("value", text, ch, None, time, len(far))
+        yield _broken("value", text, ch, None, time, len(far), f"near.{key_text(name)}")
 
 
 def _levels(ch: Channel, field: FieldWindows, rules: Rules) -> Iterator[Finding]:
     """Yield a finding for values that are not among the allowed ones, and for changes that are not."""
     if field.levels is None:
         text = f"{field.path} has too many values to compare them with those that are allowed"
-        yield _broken("value", text, ch, None, ch.start)
+        for key in ("one_of", "changes"):
+            if key in rules:
+                yield _broken("value", text, ch, None, ch.start, 1, key)
         return
     allowed = rules.get("one_of", list(field.levels))
     other = [level for level in field.levels if level not in allowed]
     if other:
         time = next((time for time, _, after in field.changes or () if after in other), ch.start)
         text = f"{field.path} is {', '.join(map(str, other))}, allowed is {' or '.join(map(str, allowed))}"
-        yield _broken("value", text, ch, None, time, sum(field.levels[level] for level in other))
+        yield _broken("value", text, ch, None, time, sum(field.levels[level] for level in other), "one_of")
     if "changes" not in rules:
         return
     if field.changes is None:
         text = f"{field.path} changes too often to compare its changes with those that are allowed"
-        yield _broken("value", text, ch, None, ch.start)
+        yield _broken("value", text, ch, None, ch.start, 1, "changes")
         return
     odd = [
         change
@@ -728,4 +790,4 @@ def _levels(ch: Channel, field: FieldWindows, rules: Rules) -> Iterator[Finding]
     if odd:
         pairs = ", ".join(dict.fromkeys(f"{before} to {after}" for _, before, after in odd))
         text = f"{field.path} changes from {pairs}, which is not among the changes that are allowed"
-        yield _broken("value", text, ch, None, odd[0][0], len(odd))
+        yield _broken("value", text, ch, None, odd[0][0], len(odd), "changes")

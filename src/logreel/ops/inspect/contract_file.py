@@ -19,7 +19,7 @@ from logreel.dataclass import dataclass, field
 from logreel.io.append_file import Appender
 from logreel.log.scan import Brief
 from logreel.ops.inspect.contract import Contract, read_contract
-from logreel.ops.toml_lines import KEY, path_of
+from logreel.ops.toml_lines import KEY, key_text, path_of
 
 #: Place of a line in the file: names of its tables, and its key.
 Path = tuple[str, ...]
@@ -29,7 +29,7 @@ Path = tuple[str, ...]
 DEVIATIONS = 4.5
 
 
-def headroom(runs: int) -> float:
+def headroom(runs: float) -> float:
     """Return the factor of the headroom of bounds that are learned from a number of runs: 2.2 of five, 1.1 of sixty."""
     return 1 + 6 / runs
 
@@ -105,12 +105,8 @@ def literal(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(literal, value))}]"
     if isinstance(value, dict):
-        return f"{{ {', '.join(f'{_key(k)} = {literal(v)}' for k, v in value.items())} }}"
+        return f"{{ {', '.join(f'{key_text(k)} = {literal(v)}' for k, v in value.items())} }}"
     return str(value)
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else literal(name)
 
 
 def outward(value: float, margin: float, up: bool) -> Digits:
@@ -263,12 +259,12 @@ def written(draft: ContractDraft, old_text: str) -> str:
         if table:
             note = f"  # {draft.notes[table]}" if table in draft.notes else ""
             out += [*(f"{row}\n" for row in above_tables.get(table, ()))]
-            out.append(f"[{'.'.join(map(_key, table))}]{note}\n")
+            out.append(f"[{'.'.join(map(key_text, table))}]{note}\n")
         for path in tables[table]:
             line, above = lines[path]
             out += [f"{row}\n" for row in above]
             why = f"  # {line.why}" if line.why else ""
-            out.append(f"{'# ' if line.is_off else ''}{_key(path[-1])} = {line.literal}{why}\n")
+            out.append(f"{'# ' if line.is_off else ''}{key_text(path[-1])} = {line.literal}{why}\n")
         out.append("\n")
     out += [f"#: not learned: {' '.join(reason.split())}\n" for reason in draft.left_out]
     return "".join(out)

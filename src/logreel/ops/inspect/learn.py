@@ -160,7 +160,7 @@ def _run(log: Log) -> _GoodRun:
     topics, seconds, every_field = {}, Counter[str](), dict[FieldName, FieldWindows]()
     for ch in log.match(None):
         if len(ch):
-            measured = _measured(ch, states)
+            measured = measured_fields(ch, states.zero)
             topics[ch.topic] = _topic_run(ch, states, measured)
             every_field |= {
                 (ch.topic, windows.path): windows for windows in measured if windows.rises and windows.falls
@@ -233,7 +233,7 @@ def _topic_run(ch: Channel, states: States, measured: Sequence[FieldWindows]) ->
     )
 
 
-def _measured(ch: Channel, states: States) -> list[FieldWindows]:
+def measured_fields(ch: Channel, zero: int) -> list[FieldWindows]:
     """Return the fields of a channel that have numbers, without times and counters; none if it cannot be read.
 
     Lines of text, pictures and points have texts and patterns, but no ranges.
@@ -248,7 +248,7 @@ def _measured(ch: Channel, states: States) -> list[FieldWindows]:
         windows
         for windows in measured
         if windows.path.rpartition(".")[2].lower() not in COUNTERS
-        and not is_stamp(windows.path, windows.number * WINDOW + states.zero, windows.mean)
+        and not is_stamp(windows.path, windows.number * WINDOW + zero, windows.mean)
     ]
 
 

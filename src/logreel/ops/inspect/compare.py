@@ -1,0 +1,714 @@
+"""Comparison of two runs: what begins to differ when, by how much, and in which state; ``diff`` compares files.
+
+A run is compared with one other run only, which does not tell how much good runs differ. So a deviation has to leave
+what the first run did in the same state by as much again as it varied there, and by a share of its size. What is
+smaller, and what the first run hardly shows, is not assessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logreel.dataclass import asdict, dataclass
+from logreel.errors import LogError
+from logreel.io.arrays import F64, I64
+from logreel.log.log import Channel, Log
+from logreel.log.shown import Block, Tabular
+from logreel.log.times import SECOND, duration_text
+from logreel.log.topic_match import match_topics
+from logreel.meaning.charts import bands
+from logreel.meaning.gaps import regular_times
+from logreel.ops.inspect.anchors import Align, anchor, shared_anchor
+from logreel.ops.inspect.contract_file import headroom
+from logreel.ops.inspect.learn import ALIGNED, LIVE, LIVE_MESSAGES, STILL, measured_fields
+from logreel.ops.inspect.windows import (
+    BLOCK,
+    WINDOW,
+    Delays,
+    FieldWindows,
+    States,
+    block_medians,
+    delays,
+    in_order,
+    silences,
+    still_runs,
+    text_patterns,
+    values_between,
+)
+from logreel.registry.open import as_open_log, read_itself
+
+if TYPE_CHECKING:
+    from logreel.io.source import Definitions
+    from logreel.log.joined_log import Openable
+
+#: Least windows of a state in each run, below which it is not assessed.
+LEAST_A, LEAST_B = 5, 3
+#: How far a figure has to leave what the first run showed: by its range there times a headroom that is less the more
+#: independent values there are, and by shares of the extent of the field and of its level.
+EXTENT, LEVEL = 0.15, 0.12
+#: Independent values of a state from which on what it shows is compared alone.
+INDEPENDENT = 8
+#: How often the greatest standard deviation within a second has to be exceeded, and by what share of the extent.
+SPREAD, SPREAD_EXTENT = 3.0, 0.1
+#: Windows one after another that leave the bound; a single level counts if it leaves it by as many margins.
+IN_A_ROW, ALONE = 2, 1.0
+#: How much longer a step, or a gap, is than that of the first run, and a gap than the usual step.
+SLOWER, GAP, GAP_STEPS = 1.15, 3.0, 5
+#: How many times the jitter and the range of delays are exceeded, and the least difference of delays, ns.
+JITTER, LATER = 4.0, 5_000_000
+#: Time after an onset whose values are compared with those of the first run, ns.
+EFFECT = 20 * SECOND
+#: Steps of lags in ns, how far they are looked for, and the least correlation, messages and topics.
+LAG_STEP, LAG_MOST, CORRELATED, LAG_TOPICS = SECOND // 10, 30, 0.95, 3
+#: A lag that differs from that of the other topics by more than this, ns.
+LAG = SECOND // 4
+#: Time over which lags are looked for at most, ns.
+LAG_SPAN = 300 * SECOND
+ERROR = 3
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """Something in which the second run differs from the first.
+
+    topic     the channel; empty for what concerns the whole run
+    field     path of the field; empty for the topic as a whole
+    state     mode of the robot in which it differs; empty without one
+    what      ``level``, ``spread``, ``still``, ``nan``, ``rate``, ``gap``, ``jitter``, ``order``, ``delay``, ``lag``,
+              ``topic``, ``state`` or ``text``
+    onset_ns  when it begins, ns of the clock of the second run; None: no moment
+    text      one sentence for people
+    effect    by how many margins it leaves the first run, or how many times a figure is that of the first run
+    cohens_d  difference of the means from the onset on, in standard deviations; None without values
+    ks        greatest distance of the distributions (Kolmogorov and Smirnov), 0 to 1
+    wasserstein  mean distance of the distributions (earth mover's), in the unit of the field
+    """
+
+    topic: str
+    field: str
+    state: str
+    what: str
+    onset_ns: int | None
+    text: str
+    effect: float | None = None
+    cohens_d: float | None = None
+    ks: float | None = None
+    wasserstein: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the deviation as plain data."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison(Tabular):
+    """What begins to differ between two runs; ``logreel.compare`` returns it.
+
+    a, b       names of the logs: the reference, and the run that is compared with it
+    align      which moments are laid over each other: ``start``, ``arming`` or ``utc``
+    a_zero_ns, b_zero_ns  these moments, ns of the clock of each log
+    deviations   by their onset; those without one come last
+    not_assessed  what could not be compared, and why
+    notes      parameters with other values, for which no time can be told
+    """
+
+    a: str
+    b: str
+    align: str
+    a_zero_ns: int
+    b_zero_ns: int
+    deviations: tuple[Deviation, ...]
+    not_assessed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing differs."""
+        return not self.deviations
+
+    def seconds(self, time_ns: int) -> float:
+        """Return a time of the second run in seconds since the moment that is laid over that of the first."""
+        return (time_ns - self.b_zero_ns) / SECOND
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the JSON data of ``compare --json``."""
+        return {
+            **asdict(self),
+            "same": self.same,
+            "deviations": [deviation.as_dict() for deviation in self.deviations],
+        }
+
+    def _blocks(self) -> Iterator[Block]:
+        count = len(self.deviations)
+        told = f"{count} deviation{'s' * (count != 1)}" if count else "nothing differs"
+        head = ("onset", "topic", "field", "state", "what differs") if count else ()
+        yield Block(
+            f"{self.b} beside {self.a}: {told}", head, [self._row(deviation) for deviation in self.deviations]
+        )
+
+    def _row(self, deviation: Deviation) -> tuple[str, ...]:
+        at = "" if deviation.onset_ns is None else f"{self.seconds(deviation.onset_ns):.2f} s"
+        return at, deviation.topic, deviation.field, deviation.state, deviation.text
+
+
+def compare(
+    a: Openable | Log,
+    b: Openable | Log,
+    *,
+    align: Align | None = None,
+    topics: str | Iterable[str] | None = None,
+    exclude: str | Iterable[str] = (),
+    definitions: Definitions = (),
+) -> Comparison:
+    """Return what begins to differ in run *b* from run *a*, first onset first.
+
+    a, b             open Logs, or anything that ``logreel.open`` takes
+    align            ``start``, ``arming`` or ``utc``: the moments that are laid over each other; None: arming where
+                     both logs tell it, else the start
+    topics, exclude  channels that are compared
+    definitions      as for ``logreel.open``
+
+    Compares topics, their rates, gaps, jitter, order and delays; values in each state: level, spread, standstill; the
+    states and their order, new errors in the text, and topics that lag behind the others. Raises UsageError for an
+    *align* that a log does not tell.
+    """
+    with as_open_log(a, definitions) as first, as_open_log(b, definitions) as second:
+        return _compared(read_itself(first), read_itself(second), align, topics, exclude)
+
+
+def _compared(
+    a: Log, b: Log, align: Align | None, topics: str | Iterable[str] | None, exclude: str | Iterable[str]
+) -> Comparison:
+    how: Align = align if align is not None else shared_anchor(a, b)
+    zeros = anchor(a, how), anchor(b, how)
+    runs = _Runs(a, b)
+    wanted = _wanted(a, b, topics, exclude)
+    told: list[Deviation] = []
+    for topic in wanted:
+        in_a, in_b = (topic in log.channels and len(log[topic]) > 0 for log in (a, b))
+        if in_a and in_b:
+            told += _topic(a[topic], b[topic], runs)
+        elif in_a:
+            told.append(Deviation(topic, "", "", "topic", b.start, "no messages of this topic"))
+        elif in_b:
+            text = "a topic that the first run does not have"
+            told.append(Deviation(topic, "", "", "topic", b[topic].start, text))
+    told += [*_states(a, b), *_texts(a, b)]
+    shared = [topic for topic in wanted if topic in runs.moving]
+    told += _lags(a, b, zeros, [(topic, runs.moving[topic]) for topic in shared])
+    told.sort(
+        key=lambda deviation: (
+            deviation.what != "order",
+            deviation.onset_ns is None,
+            deviation.onset_ns or 0,
+            deviation.topic,
+            deviation.field,
+        )
+    )
+    return Comparison(
+        a.name, b.name, how, *zeros, tuple(told), tuple(runs.not_assessed()), tuple(_parameters(a, b))
+    )
+
+
+def _wanted(a: Log, b: Log, topics: str | Iterable[str] | None, exclude: str | Iterable[str]) -> list[str]:
+    """Return the topics of both logs that are compared; raises TopicError if a name is in neither."""
+    names: dict[str, None] = {}
+    errors: list[LogError] = []
+    for log in (a, b):
+        try:
+            names.update(dict.fromkeys(ch.topic for ch in log.match(topics)))
+        except LogError as error:
+            errors.append(error)
+    if len(errors) == 2:
+        raise errors[0]
+    for pattern in [exclude] if isinstance(exclude, str) else exclude:
+        for log in (a, b):
+            try:
+                for name in match_topics(log.channels, pattern):
+                    names.pop(name, None)
+            except LogError:
+                continue
+    return [name for name in names if name[:1] != "~"]
+
+
+class _Runs:
+    """States of both runs, what moves in their topics, and what could not be compared."""
+
+    def __init__(self, a: Log, b: Log) -> None:
+        self.states = States(a), States(b)
+        #: By topic the field that moves most.
+        self.moving: dict[str, str] = {}
+        self._short: dict[str, set[str]] = {}
+        self._other: dict[str, None] = {}
+
+    def short(self, state: str, topic: str) -> None:
+        """Note that the first or second run shows too little of a topic in a state."""
+        self._short.setdefault(state, set()).add(topic)
+
+    def note(self, text: str) -> None:
+        """Note something else that could not be compared."""
+        self._other[text] = None
+
+    def not_assessed(self) -> Iterator[str]:
+        """Yield a sentence for each state, and for all else."""
+        for state, topics in self._short.items():
+            where = f"values in the state {state}" if state else "values"
+            count = f"{len(topics)} topic{'s' * (len(topics) > 1)}"
+            yield f"{where} of {count}: fewer than {LEAST_A} s in the first run, or {LEAST_B} s in the second"
+        yield from self._other
+
+
+# ------------------------------------------------------------------------------------------------------ topics
+
+
+def _topic(a: Channel, b: Channel, runs: _Runs) -> Iterator[Deviation]:
+    if a.schema.name != b.schema.name:
+        text = f"its type is {b.schema.name}, not {a.schema.name}"
+        yield Deviation(b.topic, "", "", "topic", b.start, text)
+    yield from _times(a, b)
+    yield from _delays(a, b, runs)
+    try:
+        zeros = [log.start or 0 for log in (a.log, b.log)]
+        of_a, of_b = (
+            {f.path: f for f in measured_fields(ch, zero)} for ch, zero in zip((a, b), zeros, strict=True)
+        )
+    except LogError as error:
+        runs.note(f"values of {a.topic}: {error.text}")
+        return
+    shares = {}
+    for path, field in of_a.items():
+        if path in of_b:
+            yield from _field(b, field, of_b[path], runs)
+            # When a state changes is what its own deviation tells.
+            shares[path] = _moving_share(field) if field.levels is None else 0.0
+    if shares and max(shares.values()) > 0:
+        runs.moving[a.topic] = max(shares, key=lambda path: shares[path])
+
+
+def _moving_share(field: FieldWindows) -> float:
+    """Return how much of the variation of a field is between seconds rather than within them, 0 to 1."""
+    known = field.count > 0
+    if int(known.sum()) < LEAST_A or field.path.endswith("[]"):
+        return 0.0
+    between, within = float(np.var(field.mean[known])), float(np.mean(field.spread[known] ** 2))
+    return between / (between + within) if between > 0 else 0.0
+
+
+def _times(a: Channel, b: Channel) -> Iterator[Deviation]:
+    """Yield deviations of the times of a topic: order, rate, jitter, gaps."""
+    back = np.flatnonzero(b.times[1:] < b.times[:-1])
+    if len(back) and not bool((a.times[1:] < a.times[:-1]).any()):
+        text = (
+            f"{len(back)} message{'s have' * (len(back) > 1) or ' has'} an earlier time than the one before"
+        )
+        yield Deviation(b.topic, "", "", "order", int(b.times[back[0]]), text)
+    of_a, of_b = in_order(a.times), in_order(b.times)
+    regular = regular_times(of_a)
+    if regular is None or len(of_b) < 2:
+        return
+    longest = max(GAP * float(silences(a)[1].max(initial=0)), GAP_STEPS * regular.period)
+    starts, steps = silences(b)
+    long = np.flatnonzero(steps > longest)
+    if len(long):
+        worst = int(steps[long].max())
+        text = f"silent for {duration_text(worst)}, never longer than {duration_text(int(silences(a)[1].max()))} before"
+        yield Deviation(b.topic, "", "", "gap", int(starts[long[0]]), text, worst / (longest / GAP))
+    yield from _steps(b, of_a, of_b)
+
+
+def _steps(b: Channel, of_a: I64, of_b: I64) -> Iterator[Deviation]:
+    """Yield deviations of rate and jitter, over blocks of messages."""
+    steps_a, steps_b = (np.diff(times).astype(np.float64) for times in (of_a, of_b))
+    blocks_a, blocks_b = block_medians(steps_a), block_medians(steps_b)
+    if not len(blocks_a) or not len(blocks_b):
+        return
+    period = float(np.median(blocks_a))
+    for odd, text in (
+        (blocks_b > SLOWER * float(blocks_a.max()), "slower"),
+        (blocks_b < float(blocks_a.min()) / SLOWER, "faster"),
+    ):
+        if int(odd.sum()) >= IN_A_ROW:
+            first = int(np.argmax(odd)) * BLOCK
+            usual = float(np.median(blocks_b[odd]))
+            told = f"{text}: {SECOND / usual:.4g} Hz, {SECOND / period:.4g} Hz before"
+            yield Deviation(
+                b.topic, "", "", "rate", int(of_b[first]), told, max(usual / period, period / usual)
+            )
+            return
+    around_a, around_b = (block_medians(np.abs(steps - period)) for steps in (steps_a, steps_b))
+    bound = JITTER * float(around_a.max()) + 0.05 * period
+    odd = around_b > bound
+    if int(odd.sum()) >= IN_A_ROW:
+        text = f"steps vary by {duration_text(int(around_b[odd].max()))}, {duration_text(int(around_a.max()))} before"
+        yield Deviation(
+            b.topic, "", "", "jitter", int(of_b[int(np.argmax(odd)) * BLOCK]), text,
+            float(around_b[odd].max() / max(float(around_a.max()), 1.0)),
+        )  # fmt: skip
+
+
+def _delays(a: Channel, b: Channel, runs: _Runs) -> Iterator[Deviation]:
+    """Yield a deviation of the time between the stamp in a message and its logging."""
+    late: list[Delays | None] = [delays(ch) for ch in (a, b)]
+    if late[0] is None or late[1] is None or not len(late[0].delay) or not len(late[1].delay):
+        return
+    of_a, of_b = late[0].delay, late[1].delay
+    if abs(float(np.median(of_a)) - float(of_b[0])) > ALIGNED:
+        runs.note(f"delays of {a.topic}: its stamps are of a clock that nothing aligns with that of the log")
+        return
+    margin = max(float(np.ptp(of_a)), LATER)
+    odd = (of_b > float(of_a.max()) + margin) | (of_b < float(of_a.min()) - margin)
+    if odd.any():
+        first = int(np.argmax(odd))
+        worst = of_b[odd][int(np.argmax(np.abs(of_b[odd] - np.median(of_a))))]
+        usual = float(np.median(of_a))
+        text = f"logged {duration_text(int(worst))} after its stamp, {duration_text(int(usual))} before"
+        yield Deviation(
+            b.topic, "", "", "delay", int(late[1].begin[first]), text, abs(float(worst) - usual) / margin
+        )
+
+
+# ------------------------------------------------------------------------------------------------------ values
+
+
+def _field(b: Channel, of_a: FieldWindows, of_b: FieldWindows, runs: _Runs) -> Iterator[Deviation]:
+    """Yield the first deviation of the values of a field, in the state in which it begins."""
+    nan = int(of_b.nan.sum())
+    if nan and not of_a.nan.any():
+        first = int(np.argmax(of_b.nan > 0))
+        yield Deviation(b.topic, of_b.path, "", "nan", _time(b, of_b, first), f"{nan} values are NaN")
+    yield from _standstill(b, of_a, of_b)
+    if of_a.levels is not None and len(of_a.levels) < 3:
+        # A flag: it has two values, and what they mean is told by states.
+        return
+    earliest: Deviation | None = None
+    for state, in_a, in_b in _by_state(b.topic, of_a, of_b, runs):
+        for deviation in _leaves(b, of_a, of_b, in_a, in_b, state):
+            if earliest is None or (deviation.onset_ns or 0) < (earliest.onset_ns or 0):
+                earliest = deviation
+    if earliest is not None:
+        yield _with_distances(earliest, of_a, of_b, b, runs)
+
+
+def _by_state(
+    topic: str, of_a: FieldWindows, of_b: FieldWindows, runs: _Runs
+) -> Iterator[tuple[str, Mask, Mask]]:
+    """Yield each state with the windows of both runs that belong to it; an empty name if there are no states."""
+    has_a, has_b = of_a.count > 0, of_b.count > 0
+    a_states, b_states = runs.states
+    names = [name for name in a_states.names if name in b_states.names]
+    if not a_states.names and not b_states.names:
+        masks = [("", has_a, has_b)]
+    else:
+        code_a, code_b = a_states.of(of_a.number), b_states.of(of_b.number)
+        masks = [
+            (
+                name,
+                has_a & (code_a == a_states.names.index(name)),
+                has_b & (code_b == b_states.names.index(name)),
+            )
+            for name in names
+        ]
+    for name, in_a, in_b in masks:
+        if int(in_a.sum()) < LEAST_A or int(in_b.sum()) < LEAST_B:
+            runs.short(name, topic)
+        else:
+            yield name, in_a, in_b
+
+
+#: Figures of a window, and whether they may go down too far, or up.
+_SIDES: tuple[tuple[str, bool], ...] = (("mean", False), ("mean", True), ("high", False), ("low", True))
+
+
+def _leaves(
+    b: Channel, of_a: FieldWindows, of_b: FieldWindows, in_a: Mask, in_b: Mask, state: str
+) -> Iterator[Deviation]:
+    """Yield deviations of the level and the spread of a field in one state."""
+    known = of_a.count > 0
+    extent = float(np.nanmax(of_a.high[known]) - np.nanmin(of_a.low[known]))
+    level = float(np.median(np.abs(of_a.mean[in_a])))
+    for name, is_low in _SIDES:
+        first, second = getattr(of_a, name)[in_a], getattr(of_b, name)
+        if not np.isfinite(first).all():
+            continue
+        worth = independent(first)
+        if worth < INDEPENDENT:
+            # What the state shows is a part of a slow course: only what all of the run shows bounds it.
+            first = getattr(of_a, name)[known]
+        margin = max(
+            headroom(worth) * float(np.ptp(getattr(of_a, name)[in_a])), EXTENT * extent, LEVEL * level
+        )
+        if not margin > 0:
+            margin = abs(level) or 1e-9
+        bound = float(first.min() - margin if is_low else first.max() + margin)
+        with np.errstate(invalid="ignore"):
+            beyond = np.where(in_b, (bound - second if is_low else second - bound) / margin, -1.0)
+        start = _first_run(beyond, of_b.number)
+        if start is not None:
+            worst = float(np.nanmin(second[in_b]) if is_low else np.nanmax(second[in_b]))
+            before = float(first.min() if is_low else first.max())
+            what = "has a mean" if name == "mean" else "goes"
+            side = "down to" if is_low else "up to"
+            text = f"{what} {side} {worst:.6g}, {before:.6g} before"
+            onset = _sample_beyond(b, of_b, start, bound, is_low) if name != "mean" else _time(b, of_b, start)
+            yield Deviation(b.topic, of_b.path, state, "level", onset, text, 1 + float(np.nanmax(beyond)))
+    yield from _spread(b, of_a, of_b, in_a, in_b, state, extent)
+
+
+def independent(values: F64) -> float:
+    """Return how many independent values as many autocorrelated ones, float64[n], are worth: at least 1."""
+    around = values - values.mean()
+    power = float(around @ around)
+    if not power > 0:
+        return float(len(values))
+    correlation = min(max(float(around[1:] @ around[:-1]) / power, 0.0), 1.0)
+    return max(len(values) * (1 - correlation) / (1 + correlation), 1.0)
+
+
+def _spread(
+    b: Channel, of_a: FieldWindows, of_b: FieldWindows, in_a: Mask, in_b: Mask, state: str, extent: float
+) -> Iterator[Deviation]:
+    before = of_a.spread[in_a & (of_a.count >= LIVE_MESSAGES)]
+    if len(before) < LEAST_A:
+        return
+    most = float(before.max())
+    enough = in_b & (of_b.count >= LIVE_MESSAGES)
+    bound = SPREAD * most + SPREAD_EXTENT * extent
+    beyond = (
+        np.where(enough, of_b.spread / max(bound, 1e-300) - 1, -1.0)
+        if bound > 0
+        else np.full(len(enough), -1.0)
+    )
+    # A single second with a step in it says nothing about the noise.
+    start = _first_run(beyond, of_b.number, np.inf)
+    if start is not None:
+        worst = float(of_b.spread[enough].max())
+        text = f"varies within a second by {worst:.6g}, by {most:.6g} before"
+        yield Deviation(
+            b.topic, of_b.path, state, "spread", _time(b, of_b, start), text, worst / max(most, 1e-300)
+        )
+
+
+def _first_run(beyond: F64, number: I64, alone: float = ALONE) -> int | None:
+    """Return the first window that leaves a bound and is not alone in that, or leaves it far; None if none does.
+
+    beyond  float64[w]: by how many margins a window leaves the bound, negative inside
+    alone   margins from which on a single window counts
+    """
+    out = np.flatnonzero(beyond > 0)
+    for place in out.tolist():
+        if beyond[place] >= alone:
+            return int(place)
+        row = [n for n in range(place, min(place + IN_A_ROW, len(beyond))) if beyond[n] > 0]
+        if len(row) == IN_A_ROW and int(number[row[-1]] - number[place]) == IN_A_ROW - 1:
+            return int(place)
+    return None
+
+
+def _standstill(b: Channel, of_a: FieldWindows, of_b: FieldWindows) -> Iterator[Deviation]:
+    """Yield a deviation if a field that always moves stands still."""
+    enough = of_a.count >= LIVE_MESSAGES
+    if not enough.any() or float((of_a.moves[enough] > 0).mean()) < LIVE:
+        return
+    longest = max((last - first + 1 for first, last in still_runs(of_a)), default=0)
+    runs = [(first, last) for first, last in still_runs(of_b) if last - first + 1 > max(STILL, 2 * longest)]
+    if runs:
+        first = runs[0][0]
+        most = max(last - first + 1 for first, last in runs)
+        start = _time(b, of_b, first)
+        times, values = values_between(b, of_b.path, start - 2 * WINDOW, start)
+        changed = np.flatnonzero(np.diff(values) != 0)
+        onset = int(times[changed[-1] + 1]) if len(changed) else start
+        text = f"stays the same for {most} s, for {longest} s at most before"
+        yield Deviation(b.topic, of_b.path, "", "still", onset, text, most / max(longest, 1))
+
+
+def _time(ch: Channel, field: FieldWindows, window: int) -> int:
+    return (ch.log.start or 0) + int(field.number[window]) * WINDOW
+
+
+def _sample_beyond(b: Channel, field: FieldWindows, window: int, bound: float, is_low: bool) -> int:
+    """Return the time of the first value in a window that is beyond a bound."""
+    start = _time(b, field, window)
+    times, values = values_between(b, field.path, start, start + WINDOW)
+    with np.errstate(invalid="ignore"):
+        outside = values < bound if is_low else values > bound
+    return int(times[np.argmax(outside)]) if outside.any() else start
+
+
+# ------------------------------------------------------------------------------------------------------ distances
+
+
+def kolmogorov_smirnov(a: F64, b: F64) -> float:
+    """Return the greatest difference of the distribution functions of two samples, 0 to 1."""
+    a, b = np.sort(a), np.sort(b)
+    every = np.concatenate([a, b])
+    in_a, in_b = np.searchsorted(a, every, "right") / len(a), np.searchsorted(b, every, "right") / len(b)
+    return float(np.abs(in_a - in_b).max())
+
+
+def wasserstein(a: F64, b: F64) -> float:
+    """Return the area between the distribution functions of two samples, in their unit (earth mover's distance)."""
+    a, b = np.sort(a), np.sort(b)
+    every = np.sort(np.concatenate([a, b]))
+    in_a = np.searchsorted(a, every[:-1], "right") / len(a)
+    in_b = np.searchsorted(b, every[:-1], "right") / len(b)
+    return float(np.sum(np.abs(in_a - in_b) * np.diff(every)))
+
+
+def cohens_d(a: F64, b: F64) -> float | None:
+    """Return the difference of the means of two samples in pooled standard deviations; None for constant ones."""
+    pooled = float(np.sqrt((np.var(a) + np.var(b)) / 2))
+    return (float(np.mean(b)) - float(np.mean(a))) / pooled if pooled > 0 else None
+
+
+def _with_distances(
+    deviation: Deviation, of_a: FieldWindows, of_b: FieldWindows, b: Channel, runs: _Runs
+) -> Deviation:
+    """Return a deviation with the distances of the windows' means from the onset on from those of the first run."""
+    a_states, b_states = runs.states
+    in_a, in_b = of_a.count > 0, of_b.count > 0
+    if deviation.state:
+        in_a &= a_states.of(of_a.number) == a_states.names.index(deviation.state)
+        in_b &= b_states.of(of_b.number) == b_states.names.index(deviation.state)
+    first = ((deviation.onset_ns or 0) - (b.log.start or 0)) // WINDOW
+    in_b &= (of_b.number >= first) & (of_b.number <= first + EFFECT // WINDOW)
+    figure = "spread" if deviation.what == "spread" else "mean"
+    before, after = getattr(of_a, figure)[in_a], getattr(of_b, figure)[in_b]
+    if len(before) < 2 or len(after) < 2:
+        return deviation
+    values = asdict(deviation) | {
+        "cohens_d": cohens_d(before, after),
+        "ks": kolmogorov_smirnov(before, after),
+        "wasserstein": wasserstein(before, after),
+    }
+    return Deviation(**values)
+
+
+# ------------------------------------------------------------------------------------------------------ the whole run
+
+
+def _mode_order(log: Log) -> list[tuple[str, int]]:
+    """Return label and start of each mode, in order."""
+    return [(band.label, band.start) for band in bands(log) if band.kind == "mode"]
+
+
+def _states(a: Log, b: Log) -> Iterator[Deviation]:
+    """Yield deviations of the modes: those that the first run does not have, and changes that it does not have."""
+    of_a, of_b = _mode_order(a), _mode_order(b)
+    known = {label for label, _ in of_a}
+    if not known:
+        return
+    changes = {(before[0], after[0]) for before, after in pairwise(of_a)}
+    previous = ""
+    for label, start in of_b:
+        if label not in known:
+            yield Deviation(
+                "", "", label, "state", start, f"the mode {label}, which the first run does not have"
+            )
+        elif previous in known and (previous, label) not in changes:
+            text = f"a change from {previous} to {label}, which the first run does not have"
+            yield Deviation("", "", label, "state", start, text)
+        previous = label
+    missing = known - {label for label, _ in of_b}
+    for label in sorted(missing):
+        yield Deviation("", "", label, "state", None, f"the mode {label} does not occur")
+
+
+def _texts(a: Log, b: Log) -> Iterator[Deviation]:
+    """Yield a deviation for each pattern of an error that the first run does not have."""
+    known = {pattern for pattern, _, _ in text_patterns(a, ERROR)}
+    for pattern, _, time in text_patterns(b, ERROR):
+        if pattern not in known:
+            known.add(pattern)
+            yield Deviation("", "", "", "text", time, f"an error that the first run does not have: {pattern}")
+
+
+def _parameters(a: Log, b: Log) -> Iterator[str]:
+    """Yield a sentence on parameters with other values."""
+    of_a, of_b = a.parameters, b.parameters
+    names = [name for name in of_a if name in of_b and of_a[name].value != of_b[name].value]
+    if names:
+        shown = ", ".join(f"{name} {of_a[name].value!r} → {of_b[name].value!r}" for name in names[:5])
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+        yield f"parameters with other values: {shown}{more}; logreel.diff compares all"
+
+
+# ------------------------------------------------------------------------------------------------------ lags
+
+
+def _lags(a: Log, b: Log, zeros: tuple[int, int], fields: Sequence[tuple[str, str]]) -> Iterator[Deviation]:
+    """Yield a deviation for each topic that lags behind the others more than in the first run.
+
+    The lag of a topic is that at which its field that moves most correlates best with the first run; only if it does so
+    closely, and at one lag alone, is there one. Needs three topics or more with the same lag.
+    """
+    measured = [(topic, path, lag_of(a, b, zeros, topic, path)) for topic, path in fields]
+    lags = {(topic, path): lag for topic, path, lag in measured if lag is not None}
+    if len(lags) <= LAG_TOPICS:
+        return
+    common = float(np.median([lag for lag, _ in lags.values()]))
+    together = [key for key, (lag, _) in lags.items() if abs(lag - common) <= LAG_STEP]
+    if len(together) < max(LAG_TOPICS, len(lags) // 2 + 1):
+        return
+    for (topic, path), (lag, correlation) in lags.items():
+        if abs(lag - common) > LAG:
+            behind = duration_text(abs(round(lag - common)))
+            side = "behind" if lag > common else "ahead of"
+            text = f"{behind} {side} the other topics (correlation {correlation:.2f})"
+            yield Deviation(topic, path, "", "lag", None, text, abs(lag - common) / LAG)
+
+
+def lag_of(a: Log, b: Log, zeros: tuple[int, int], topic: str, path: str) -> tuple[float, float] | None:
+    """Return by how many ns a field of *b* lags behind that of *a*, and their correlation then; None if unclear."""
+    before = min(zero - (log.start or 0) for log, zero in zip((a, b), zeros, strict=True))
+    after = min((log.end or 0) - zero for log, zero in zip((a, b), zeros, strict=True))
+    first, last = -min(before, LAG_SPAN), min(after, LAG_SPAN)
+    if last - first < 4 * LAG_MOST * LAG_STEP:
+        return None
+    grid = np.arange(first, last, LAG_STEP)
+    series = []
+    for log, zero in zip((a, b), zeros, strict=True):
+        try:
+            times, values = values_between(log[topic], path, zero + first, zero + last)
+        except LogError:
+            return None
+        known = np.isfinite(values)
+        if int(known.sum()) < BLOCK:
+            return None
+        order = np.argsort(times[known], kind="stable")
+        series.append(np.interp(grid, times[known][order] - zero, values[known][order]))
+    return best_lag(series[0], series[1])
+
+
+def best_lag(a: F64, b: F64) -> tuple[float, float] | None:
+    """Return the lag of *b* behind *a* in ns, and the correlation there; None if none is best by far.
+
+    a, b  float64[n] at times that are LAG_STEP apart
+    """
+    n, most = len(a), LAG_MOST
+    if n <= 2 * most + 2:
+        return None
+    inner = a[most : n - most]
+    inner = inner - inner.mean()
+    size = float(np.sqrt(inner @ inner))
+    if not size > 0:
+        return None
+    told = np.zeros(2 * most + 1)
+    for i in range(2 * most + 1):
+        part = b[i : i + len(inner)]
+        part = part - part.mean()
+        other = float(np.sqrt(part @ part))
+        told[i] = float(inner @ part) / (size * other) if other > 0 else 0.0
+    best = int(np.argmax(told))
+    # At an end of the range, or with neighbours that are as good, it is no lag.
+    if told[best] < CORRELATED or best in (0, 2 * most):
+        return None
+    if told[best] - max(told[max(best - 5, 0)], told[min(best + 5, 2 * most)]) < 0.002:
+        return None
+    return float((best - most) * LAG_STEP), float(told[best])
