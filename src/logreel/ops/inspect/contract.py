@@ -564,7 +564,7 @@ def _silences(ch: Channel, most: int) -> Iterator[Finding]:
     if len(long):
         start, n = int(starts[long[0]]), len(long)
         text = f"silent for {duration_text(int(steps[long].max()))}"
-        text += f" and {n - 1} times more" if n > 1 else ""
+        text += "" if n < 2 else " and once more" if n == 2 else f" and {n - 1} times more"
         text += f", at most {duration_text(most)} are allowed"
         behind = np.flatnonzero(ch.times > start)
         yield _broken("gap", text, ch, int(behind[0]) if len(behind) else None, start, n, "max_gap")
