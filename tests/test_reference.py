@@ -200,6 +200,7 @@ ARGUMENTS = {
     "index": ["log.ulg"],
     "plot": ["log.ulg", "pair"],
     "report": ["log.ulg", "-o", "out.html"],
+    "verify": ["drive.json", "--values"],
     "geotag": ["camera.ulg", "--pictures", "pictures", "-o", "tagged"],
     "formats": [],
     "definitions": ["find", "std_msgs/Header"],
@@ -247,6 +248,9 @@ FREE = {
     "defaults",
     "parameters",
     "rows",
+    "changed",
+    "dropped",
+    "added",
     "created",
     "applied",
     "not_applied",
@@ -277,6 +281,7 @@ def write_files() -> None:
     Path("walk.db3").write_bytes(walked()[:-5])
     logreel.fleet.ingest("log.ulg", "fleet", engine=Inline())
     Path("drive.bag").write_bytes(drive(1.0))
+    logreel.convert("drive.bag", "drive/", topics="/imu", manifest="drive.json")
     Path("rules.toml").write_text(RULES)
     Path("spec.toml").write_text(SPEC)
     Path("contract.toml").write_text(CONTRACT)

@@ -52,6 +52,7 @@ _MODULES = {
     "logreel.ops.query.sql": "sql",
     "logreel.ops.record": "Feed live_source LiveSource record Ring",
     "logreel.ops.replay": "play Player Sink",
+    "logreel.ops.rewrite.proof": "verify",
     "logreel.ops.rewrite.recover": "recover",
     "logreel.ops.rewrite.slice": "slice=slice_log sort=sort_log",
     "logreel.ops.rewrite.split": "split",

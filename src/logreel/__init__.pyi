@@ -58,6 +58,7 @@ from logreel.ops.record import record as record
 from logreel.ops.replay import Player as Player
 from logreel.ops.replay import Sink as Sink
 from logreel.ops.replay import play as play
+from logreel.ops.rewrite.proof import verify as verify
 from logreel.ops.rewrite.recover import recover as recover
 from logreel.ops.rewrite.slice import slice_log, sort_log
 from logreel.ops.rewrite.split import split as split

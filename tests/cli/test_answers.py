@@ -32,7 +32,7 @@ from test_reference import ARGUMENTS, command_of, verbs, write_files
 #: Verbs with --json that write: what they print is an account of it.
 WRITES = {
     "convert", "record", "slice", "merge", "split", "sort", "recover", "migrate", "edit", "add", "index", "geotag",
-    "fleet ingest", "fleet remove", "dataset", "plot", "report", "view", "ci",
+    "fleet ingest", "fleet remove", "dataset", "plot", "report", "view", "ci", "verify",
 }  # fmt: skip
 #: Verbs whose --fields are those of messages.
 OWN_FIELDS = {"stats", "diff"}

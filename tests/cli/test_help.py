@@ -124,6 +124,8 @@ def test_examples_run(verb: str, folder: Path, run: Run) -> None:
         listed = logreel.notes("flight.ulg")
         listed.put(Note(0, title="Boot", id="8e23dd0a7c1e"))
         listed.save()
+    if verb == "verify":
+        logreel.convert("logs/drive.bag", "ros2/", topics="/imu", manifest="drive.json")
     for line, _ in examples(verb):
         done = run(*words_of(line))
         if "pip install 'logreel[" in done.err:

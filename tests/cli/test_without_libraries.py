@@ -37,7 +37,7 @@ COMMANDS = {
     "sort": "sort LOG -o sort.SAME", "recover": "recover LOG -o recover.SAME",
     "edit": "edit LOG -o edit.SAME --rename TOPIC=/x",
     "migrate": "migrate LOG -o migrate.SAME --rules nothing", "add": "add LOG", "index": "index LOG",
-    "geotag": "geotag LOG nothing", "fleet": "fleet ingest LOG -o fleet",
+    "geotag": "geotag LOG nothing", "verify": "verify nothing", "fleet": "fleet ingest LOG -o fleet",
     "dataset": "dataset LOG -o set --spec nothing",
     "definitions": "definitions list std_msgs/Header", "demo": "demo --help",
     "formats": "formats", "new-format": "new-format LOG", "help": "--help", "completion": "completion bash",

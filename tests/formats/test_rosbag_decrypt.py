@@ -117,7 +117,7 @@ def test_an_encrypted_log_is_judged_for_others_only_if_it_is_wanted(bag: Path) -
 READING = {
     "pictures", "clouds", "positions",
     "open", "open_growing", "known_formats", "live_source", "sink", "align", "check", "compare", "diff", "du", "health",
-    "info", "learn_contract", "notes", "params", "scan_polars", "sql", "stats", "summary", "transforms",
+    "info", "learn_contract", "notes", "params", "scan_polars", "sql", "stats", "summary", "transforms", "verify",
 }  # fmt: skip
 #: Public functions that are tested here on their own; *create* and *record* write what is not in a log.
 ALONE = {"play", "view", "dataset", "geotag", "create", "record", "ci"}
@@ -387,7 +387,7 @@ WRITING: dict[str, str] = {
 #: Commands that take no log, or only their own files; *serve* and *view* are tested above, *add* and *index* below.
 OTHERS = {
     "record", "formats", "new-format", "demo", "completion", "fleet query", "fleet status", "fleet report",
-    "fleet verify", "fleet remove", "add", "index", "notes", "serve", "view", "play",
+    "fleet verify", "fleet remove", "add", "index", "notes", "serve", "view", "play", "verify",
 }  # fmt: skip
 #: Commands that find nothing to write in this bag.
 NO_FILE = {"attachments", "migrate to a template", "definitions"}

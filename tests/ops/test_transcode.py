@@ -137,7 +137,7 @@ def test_values_of_enumerations_are_their_names_in_all_formats(tmp_path: Path) -
 def test_messages_with_the_same_bytes_are_copied_as_if_encoded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one: str, other: str
 ) -> None:
-    from logreel.ops.rewrite.transcode import Transcoded
+    from logreel.ops.rewrite.transcoded import Transcoded
 
     source = sample(tmp_path, one)
     copied = []
@@ -156,7 +156,7 @@ def test_messages_with_the_same_bytes_are_copied_as_if_encoded(
 def test_layouts_with_the_same_bytes() -> None:
     from logreel.layout.layout import Layout
     from logreel.layout.nodes import Field, FixedArray, Padding, Scalar, String, Struct
-    from logreel.ops.rewrite.transcode import same_bytes
+    from logreel.ops.rewrite.transcoded import same_bytes
 
     def layout(*nodes: object) -> Layout:
         return Layout(Struct(tuple(Field(f"f{n}", node) for n, node in enumerate(nodes))), "T")  # type: ignore[arg-type]

@@ -456,6 +456,12 @@ def _bag_metadata() -> Schema:
     )
 
 
+def _ledger() -> Schema:
+    counts: Schema = {"type": "object", "additionalProperties": WHOLE}
+    by_name = dict.fromkeys(("changed", "dropped", "added"), counts)
+    return of("ops.rewrite.proof:Ledger", omit=["first", "rows"], **by_name)
+
+
 def _plotted() -> Schema:
     ends = dict.fromkeys(("start_ns", "end_ns"), maybe(WHOLE)) | dict.fromkeys(("min", "max"), maybe(NUMBER))
     curve = closed({"topic": TEXT, "field": TEXT, "unit": TEXT, "count": WHOLE, **ends})
@@ -521,7 +527,10 @@ SCHEMAS: dict[str, Callable[[], Schema]] = {
     "compare": lambda: of("ops.inspect.compare:Comparison", same=FLAG),
     "tf": _tree,
     "sql": lambda: _with_problems(_rows(paths=listed(TEXT))),
-    "convert": lambda: _of_windows(**of("outputs.write:Converted", omit=["path"], output=TEXT)["properties"]),
+    "convert": lambda: _of_windows(
+        **of("outputs.write:Converted", omit=["path"], output=TEXT, ledger=listed(_ledger()))["properties"]
+    ),
+    "verify": lambda: of("ops.rewrite.proof:Verification", good=FLAG, ledger=listed(_ledger())),
     "geotag": _geotagged,
     "record": _recorded,
     "slice": lambda: _of_windows(**_rewritten()),

@@ -15,12 +15,13 @@ from logreel.cli import draw, inputs, options
 from logreel.cli.help import verb
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from logreel.cli.following import Ending
     from logreel.io.output_stream import Destination, OutputStream
     from logreel.log.log import Channel, Log
     from logreel.log.scan import Schema
+    from logreel.ops.rewrite.proof import Ledger
     from logreel.ops.selection import Selection
     from logreel.outputs.registry import Output
     from logreel.outputs.tables.ndjson import Decoder
@@ -43,6 +44,8 @@ _WHILE_IT_COMES = {
 }
 
 
+#: Channels whose values are listed.
+MOST_LINES = 20
 #: The same for copies of logs, which have all channels.
 _FOR_LOGS = {"files", "out", "format", "msgdef", "force", "decrypt"}
 
@@ -108,6 +111,23 @@ _FOR_LOGS = {"files", "out", "format", "msgdef", "force", "decrypt"}
     ),
 )
 @click.option("--raw", is_flag=True, help="Into a log: copy payloads and schemas unchanged, and add nothing.")
+@options.as_object(
+    "proof",
+    dict,
+    click.option(
+        "--no-verify",
+        "verify",
+        flag_value=False,
+        default=True,
+        help="Between ROS 1 and ROS 2: do not read all values back and compare them.",
+    ),
+    click.option(
+        "--manifest",
+        metavar="FILE",
+        type=options.FILE,
+        help="Write digests of source and output, and what became of the values, for 'logreel verify'.",
+    ),
+)
 @options.output(
     click.option("-o", "--output", "out", metavar="OUT", type=options.FILE, help="Same as OUT; - is stdout."),
     "format",
@@ -127,6 +147,7 @@ def convert(
     selection: Selection,
     rendering: dict[str, Any],
     raw: bool,
+    proof: dict[str, Any],
     output: options.LogToWrite,
     as_json: bool,
 ) -> int:
@@ -148,6 +169,8 @@ def convert(
     x.mcap x.bag x.ulg are logs with the same messages. Everything that the other format cannot store is reported. An
     x.mcap can be read by other tools: positions, poses, pictures, clouds, texts and actors get Foxglove's schemas.
     With --raw, messages are copied unchanged, so that they can be converted back.
+    x/ without a suffix is a folder as ROS 2 has it: metadata.yaml and x_0.db3. Messages of ROS 1 get the types of
+    ROS 2, and back. Then all values are read back, compared and counted.
 
     Of several logs, x.csv x.arrow x.parquet and x.ndjson are one table of all, with a column log; every other OUT is a
     folder with an output for each log: x.mcap/ or, with --format, any folder.
@@ -162,7 +185,7 @@ def convert(
     logs = inputs.Logs(tuple(names), as_one, anyway, opening)
     suffix = (_suffix_for_several if logs.several else _suffix)(output.format, out)
     target = find_output(suffix or (out.rstrip("/") if logs.several else out))
-    written = {"raw": raw, "selection": selection, **output.options}
+    written = {"raw": raw, "selection": selection, **proof, **output.options}
     job = _Conversion(logs, out, output.format, suffix, target, rendering, written, as_json)
     is_one_log = not logs.several and not suffix and is_log_folder(out)
     if not is_one_log and _can_come_slowly(names, target):
@@ -211,6 +234,8 @@ class _Conversion:
 
     def write(self, log: Log, path: Destination, name: str) -> int:
         """Convert one log, say what was written to *name*, and return the exit code."""
+        if self.written["manifest"] is not None:
+            self.logs.only("a manifest is that of one conversion")
         with draw.progress(name) as progress:
             done = self._convert(log, path, name, progress=progress)
         if self.as_json:
@@ -218,6 +243,7 @@ class _Conversion:
         else:
             files = sum(channel.file is not None for channel in done.channels)
             _say_written(done.rows, self.target, files, "stdout" if name == inputs.STDOUT else name)
+            _say_compared(done.ledger)
             draw.show_windows(log, done)
             draw.show_notes(done.notes)
         return draw.finish(log, done.skipped)
@@ -263,6 +289,25 @@ def _say_written(rows: int, target: Output, channels: int, path: str) -> None:
     """Say on stderr how much was written."""
     items = f"{rows} {target.item}{'s' * (rows != 1)}"
     draw.say(f"wrote {items} of {channels} channel{'s' * (channels != 1)} to {path}")
+
+
+def _say_compared(ledger: Sequence[Ledger]) -> None:
+    """Say on stderr what became of the values, with a line for each channel that has others than equal ones."""
+    if not ledger:
+        return
+    equal, values = sum(entry.equal for entry in ledger), sum(entry.values for entry in ledger)
+    draw.say(f"read back and compared: {equal} of {values} values of {len(ledger)} channels are equal")
+    rows = []
+    for entry in ledger:
+        counts = [entry.changed.total(), entry.dropped.total(), entry.unequal]
+        if any(counts):
+            rows.append((entry.topic, *map(str, (entry.messages, entry.values, entry.equal, *counts))))
+    if rows:
+        head = ("channel", "messages", "values", "equal", "by rule", "dropped", "unequal")
+        for line in draw.table_lines(head, rows[:MOST_LINES], range(1, 7)):
+            draw.say(f"  {line}")
+    if len(rows) > MOST_LINES:
+        draw.say(f"  and {len(rows) - MOST_LINES} more; --json has them all")
 
 
 def _can_come_slowly(names: list[str], output: Output) -> bool:
@@ -595,3 +640,30 @@ def geotag(logs: inputs.Logs, pictures: str, out: str, matching: dict[str, Any],
         return draw.finish(log, done.skipped)
 
     return inputs.each_log(logs, answer, False)
+
+
+@verb(
+    examples={
+        "logreel verify drive.json": "whether the files of a conversion are what they were",
+        "logreel verify drive.json --values": "also compare all values again",
+    },
+)
+@click.argument("manifests", metavar="MANIFEST…", nargs=-1, required=True, type=options.FILE)
+@click.option("--values", is_flag=True, help="Also read both logs, and compare all values again.")
+@options.as_json
+def verify(manifests: tuple[str, ...], values: bool, as_json: bool) -> int:
+    """Compare the files of a conversion with the digests in the manifest that convert --manifest wrote."""
+    from logreel.cli.exits import FOUND
+    from logreel.ops.rewrite.proof import verify as compare
+
+    code = 0
+    for manifest in manifests:
+        done = compare(manifest, values=values)
+        code = code if done.is_good else FOUND
+        if as_json:
+            draw.echo_json(done.as_dict(), line=len(manifests) > 1)
+            continue
+        rows = [(file.state, file.role, file.path) for file in done.files]
+        draw.table(("", "", ""), rows)
+        _say_compared(done.ledger)
+    return code

@@ -25,6 +25,7 @@ VERBS = {
     "Play": ("play",),
     "Make": (
         "convert", "record", "slice", "merge", "split", "sort", "edit", "recover", "migrate", "add", "index", "geotag",
+        "verify",
     ),
     "Many logs": ("fleet", "dataset"),
     "Offer": ("serve",),

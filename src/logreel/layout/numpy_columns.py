@@ -335,10 +335,10 @@ class Column:
             return self.item.has_structs or (self.item.type == STRUCT and bool(self.item.names))
         return False
 
-    def settled(self) -> Column:
+    def settled(self, any_text: bool = False) -> Column:
         """Return the same with zeros, empty text and empty lists in place of what is missing, and only valid UTF-8.
 
-        Text that is not UTF-8 has U+FFFD in place of what is not. Offsets begin at 0.
+        Text that is not UTF-8 has U+FFFD in place of what is not, unless *any_text* is to stay. Offsets begin at 0.
         """
         column = self
         if self.valid is not None:
@@ -351,13 +351,13 @@ class Column:
         if column.type == STRUCT:
             valid = self.valid
             children = [c if valid is None else c.masked(valid) for c in column.children]
-            return replace(column, children=tuple(child.settled() for child in children))
+            return replace(column, children=tuple(child.settled(any_text) for child in children))
         if column.children:
             items = column.all_items()
             if column.type == ARRAY and self.valid is not None:
                 items = items.masked(np.repeat(self.valid, column.size))
-            return replace(column, children=(items.settled(),))
-        return column if column.type != TEXT or column.is_utf8() else column.replaced()
+            return replace(column, children=(items.settled(any_text),))
+        return column if any_text or column.type != TEXT or column.is_utf8() else column.replaced()
 
     def is_utf8(self) -> bool:
         """Return whether all text is UTF-8."""

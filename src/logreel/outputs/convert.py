@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from logreel.log.topic_fields import FieldsByTopic
     from logreel.meaning.notes import Note
     from logreel.ops.query.windows import OnsetWindow
+    from logreel.ops.rewrite.proof import Ledger
     from logreel.ops.rewrite.transformed import Changes, Edit, Migrate
 
 #: The output that can be written with structs (*flatten* False).
@@ -206,6 +207,8 @@ def convert(
     raw: bool = False,
     edit: Edit | None = None,
     migrate: Migrate | None = None,
+    verify: bool = True,
+    manifest: str | os.PathLike[str] | None = None,
     selection: Selection | None = None,
     definitions: Definitions = (),
     **options: Unpack[ConvertOptions],
@@ -229,6 +232,8 @@ def convert(
               ``logreel.edit``: ``{"rename": {"/a": "/b"}, "shift": "2s"}``
     migrate   True, or a dict of parameters of ``logreel.migrate`` (rules, to, known, partial): then types of messages
               are migrated. What follows, such as conditions, is about the changed log
+    verify    False: values of messages of ROS 1 that become messages of ROS 2, or back, are not read back and compared
+    manifest  path of a JSON file with digests of source and output, and with the ledger: ``logreel.verify`` reads it
     selection  what to convert; its members can be given as keyword arguments instead. Of *topics*, None means all
               channels that *dst* can be written from, and reserved ones with messages. For tables and ``x.ndjson`` also
               fields, ``topic.field`` or ``topic:field,field``, or a mapping of names to field paths
@@ -239,7 +244,8 @@ def convert(
               source, or the default of the format), options of their format, as for ``logreel.create``:
               ``{"version": "1.2"}``
 
-    *dst* appears only when it is complete. Channels that cannot be decoded are left out and reported in ``skipped``.
+    *dst* appears only when it is complete, and is no output if a value reads differently; ``ledger`` says what became
+    of all values between ROS 1 and ROS 2. Channels that cannot be decoded are left out and reported in ``skipped``.
     Raises UsageError for an unknown suffix, several channels for one file, or unreadable times; MissingDependencyError
     if *dst* needs an extra that is not installed; LogError if *dst* exists, or no channel can be decoded or has the
     content that *dst* needs; IncompleteOutputError, a LogError, if another log format can store none of the messages.
@@ -258,6 +264,8 @@ def convert(
             edit=edit,
             migrate=migrate,
             selection=selection,
+            verify=verify,
+            manifest=manifest,
             **options,
         )
         return with_layout(src, dst, rendering.layout, bool(options.get("force")), definitions, again)
@@ -277,13 +285,16 @@ def convert(
         from logreel.ops.rewrite.transformed import Changes
 
         changes = Changes.of(edit, migrate)
+    if manifest is not None:
+        _check_manifest(manifest, name, stream is not None, target.force)
     if output.shape is Shape.LOG:
         with as_log_to_copy(src, definitions) as opened:
             if raw and rendering.names != NAMES[0]:
                 raise UsageError(
                     "messages that are copied unchanged keep their names", hint="leave out names="
                 )
-            return _log(opened, target, chosen, raw, rendering, changes)
+            logs = _log(opened, target, chosen, raw, rendering, changes, verify)
+            return _with_manifest(logs, opened, manifest, target.force)
     if raw or target.strict or target.options or (target.compression, target.chunk_bytes) != (None, None):
         raise UsageError(
             f"{output.suffix} is no log",
@@ -305,18 +316,43 @@ def convert(
         if made is not None:
             job.notes, job.skipped = [*made.notes, *job.notes], [*made.skipped, *job.skipped]
         if is_one_table:
-            return one_table(job, output, name, target.force, alignment)
-        if output.shape is Shape.WHOLE:
-            return one_for_all(job, output, name, target.force)
-        if is_folder_of_files:
-            return one_folder(job, output, name, target.force)
-        if len(job.channels) != 1:
+            done = one_table(job, output, name, target.force, alignment)
+        elif output.shape is Shape.WHOLE:
+            done = one_for_all(job, output, name, target.force)
+        elif is_folder_of_files:
+            done = one_folder(job, output, name, target.force)
+        elif len(job.channels) != 1:
             raise UsageError(
                 f"{len(job.channels)} channels do not fit into one file",
                 hint=f"write the folder {name}/, or choose one channel with topics=",
             )
-        write = one_video if output.shape is Shape.VIDEOS else one_channel
-        return write(job, output, name, target.force)
+        else:
+            write = one_video if output.shape is Shape.VIDEOS else one_channel
+            done = write(job, output, name, target.force)
+        return _with_manifest(done, log, manifest, target.force)
+
+
+def _check_manifest(manifest: str | os.PathLike[str], name: str, is_stream: bool, force: bool) -> None:
+    """Raise for a manifest that cannot be written, before the output is."""
+    if is_stream:
+        raise UsageError("a manifest has the digest of a file: the output is a stream")
+    place = os.path.realpath(manifest)
+    if place == os.path.realpath(name) or place.startswith(os.path.join(os.path.realpath(name), "")):
+        raise UsageError("the manifest lies beside the output, not in it", path=os.fspath(manifest))
+    if os.path.lexists(place) and not force:
+        raise exists(manifest)
+
+
+def _with_manifest(
+    done: Converted, log: Log, manifest: str | os.PathLike[str] | None, force: bool
+) -> Converted:
+    """Write the manifest of a conversion if there is to be one; return its summary."""
+    if manifest is not None:
+        from logreel.ops.rewrite.proof import write_manifest
+
+        facts = {"skipped": list(done.skipped), "notes": list(done.notes)}
+        write_manifest(manifest, inputs_of(log), done.path, done.ledger, facts, force)
+    return done
 
 
 def _fields_of(chosen: Selection, output: Output) -> tuple[Selection, FieldsByTopic]:
@@ -372,7 +408,13 @@ def takes_fields(output: Output) -> bool:
 
 
 def _log(
-    opened: Log, target: Target, chosen: Selection, raw: bool, rendering: Rendering, changes: Changes | None
+    opened: Log,
+    target: Target,
+    chosen: Selection,
+    raw: bool,
+    rendering: Rendering,
+    changes: Changes | None,
+    verify: bool,
 ) -> Converted:
     plain = decrypted_notes(opened)
     if changes is None:
@@ -383,24 +425,34 @@ def _log(
         except LogError as error:
             # A file beside the log must not keep it from being converted.
             carried, plain = [], [*plain, f"notes on the log are left out: {error}"]
-        done = rewrite(
-            [part], target, transforms=carried + ([] if raw else _transforms(part, target, rendering.names))
-        )
-        done = WindowsWritten.of(done, part.windows)
+        transforms = carried + ([] if raw else _transforms(part, target, rendering.names, verify))
+        done = WindowsWritten.of(rewrite([part], target, transforms=transforms), part.windows)
+        ledger = _ledger(transforms)
     else:
-        done = _changed(opened, target, chosen, raw, rendering, changes)
+        done, ledger = _changed(opened, target, chosen, raw, rendering, changes, verify)
     file = file_of(target.path, format_to_write(target.path, opened, target.format))
     channels = tuple(Written(copied.topic, file, copied.messages) for copied in done.channels)
     # Several files with changes are written from a temporary file, which is not encrypted.
     notes = tuple(dict.fromkeys((*done.notes, *plain)))
     windows = done.windows if isinstance(done, WindowsWritten) else ()
-    return Converted(target.path, channels, done.skipped, notes, windows=windows)
+    return Converted(target.path, channels, done.skipped, notes, windows=windows, ledger=tuple(ledger))
+
+
+def _ledger(transforms: Sequence[Transform]) -> list[Ledger]:
+    """Return what became of values that a transform compared."""
+    return [entry for transform in transforms for entry in getattr(transform, "ledger", ())]
 
 
 def _changed(
-    log: Log, target: Target, chosen: Selection, raw: bool, rendering: Rendering, changes: Changes
-) -> Rewritten:
-    """Write a log with changes, in one pass."""
+    log: Log,
+    target: Target,
+    chosen: Selection,
+    raw: bool,
+    rendering: Rendering,
+    changes: Changes,
+    verify: bool,
+) -> tuple[Rewritten, list[Ledger]]:
+    """Write a log with changes, in one pass; also return what became of values."""
     from logreel.ops.edit.edit import Edits
     from logreel.ops.rewrite.transformed import ChangedContent
 
@@ -414,7 +466,7 @@ def _changed(
         if fmt.name == log.format and (raw or not fmt.exchange) and not changes.renames_before_migration:
             part, transforms, skipped = changes.part_of(log, chosen, files, folder)
             done = rewrite([part], target, transforms=transforms, skipped=skipped)
-            return WindowsWritten.of(done, part.windows)
+            return WindowsWritten.of(done, part.windows), []
         is_copied = fmt.name == log.format
         made = changes.made_of(log, files, folder, keeps_content=is_copied)
         part = part_to_convert(made.log, target, chosen, raw, rendering.clock)
@@ -425,9 +477,9 @@ def _changed(
             if isinstance(transform, Edits)
         ]
         stays = raw or (is_copied and not fmt.exchange)
-        transforms = [*content, *([] if stays else _transforms(part, target, rendering.names))]
+        transforms = [*content, *([] if stays else _transforms(part, target, rendering.names, verify))]
         done = rewrite([part], target, transforms=transforms, skipped=list(made.skipped))
-        return WindowsWritten.of(done, part.windows)
+        return WindowsWritten.of(done, part.windows), _ledger(transforms)
 
 
 def part_to_convert(
@@ -577,7 +629,7 @@ def _is_one_table(output: Output, name: str, layout: str, how: Alignment | None)
     return True
 
 
-def _transforms(part: Part, target: Target, names: str) -> list[Transform]:
+def _transforms(part: Part, target: Target, names: str, verify: bool) -> list[Transform]:
     """Return what makes a log of *part* that tools of its format read; in a format for exchange, that all tools read.
 
     Channels that were in that format before are converted back to what they were.
@@ -587,7 +639,7 @@ def _transforms(part: Part, target: Target, names: str) -> list[Transform]:
     if not fmt.exchange or (fmt.name in before and fmt.name != part.log.format):
         from logreel.ops.rewrite.transcode import Transcode
 
-        return [Transcode()]
+        return [Transcode(verifies=verify)]
     if names != NAMES[0]:
         from logreel.outputs.foxglove.px4_names import Px4Names
 

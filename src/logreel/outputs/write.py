@@ -35,6 +35,7 @@ from logreel.outputs.tables.combined import aligned_table, long_table, write_lin
 if TYPE_CHECKING:
     from logreel.log.log import Channel
     from logreel.ops.query.windows import OnsetWindow
+    from logreel.ops.rewrite.proof import Ledger
 
 
 Item = TypeVar("Item")
@@ -104,6 +105,7 @@ class Converted(Brief):
     notes    a sentence for each remark that is no loss
     shared   number of rows of the table shared by all channels; None if there is no such table
     windows  the windows that were converted, if it was asked for these
+    ledger   what became of the values of each channel, where messages of ROS 1 became those of ROS 2 or back
     """
 
     path: str
@@ -112,6 +114,7 @@ class Converted(Brief):
     notes: tuple[str, ...] = ()
     shared: int | None = None
     windows: tuple[OnsetWindow, ...] = ()
+    ledger: tuple[Ledger, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -127,6 +130,7 @@ class Converted(Brief):
             "skipped": list(self.skipped),
             "notes": list(self.notes),
             **({"windows": [window.as_dict() for window in self.windows]} if self.windows else {}),
+            "ledger": [entry.as_dict() for entry in self.ledger],
         }
 
 

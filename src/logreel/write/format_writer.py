@@ -22,12 +22,13 @@ from logreel.io.arrays import I64, GrowingArray
 from logreel.io.source import Buffer
 from logreel.kernels import records as kernel
 from logreel.layout.layout import Layout
-from logreel.log.log import Log
+from logreel.log.log import Channel, Log
 from logreel.log.scan import Schema
 from logreel.registry.format import free_name
 
 if TYPE_CHECKING:
     from logreel.layout.numpy_columns import Column
+    from logreel.schemas.ros1to2 import Conversion
 
 
 def topic_without_number(topic: str, metadata: Mapping[str, Any]) -> str:
@@ -157,6 +158,14 @@ class SchemaMaker:
         if not self.encoding:
             raise UnsupportedError(f"{self.title} takes no definitions as text")
         return Schema(PurePath(file).stem, self.encoding, text)
+
+    def counterpart(self, channel: Channel) -> tuple[Conversion | None, dict[str, Any]]:
+        """Return how messages of a channel of another format become messages of this one by written rules.
+
+        None: there are no rules, so that they are fitted. Also returns metadata of the new channel. Raises
+        DefinitionError if the definition of the channel is missing.
+        """
+        return None, {}
 
     def accepts_schema(self, schema: Schema) -> bool:
         """Return whether a channel can be written with *schema*, taken from a log of any format."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,13 +14,19 @@ from logreel.errors import DefinitionError, LogError, UsageError
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import String
 from logreel.layout.numpy_columns import STRUCT, TIME, Column, from_values, list_column
+from logreel.log.log import Channel
 from logreel.log.scan import ORIGINAL, Schema
 from logreel.schemas import ros1msg
 from logreel.write.format_writer import Abilities, SchemaMaker, TextChannel, TextColumns, topic_without_number
 
+if TYPE_CHECKING:
+    from logreel.schemas.ros1to2 import Conversion
+
 ENCODING = "ros1msg"
 TYPE = re.compile(r"[A-Za-z]\w*/[A-Za-z]\w*|\*", re.ASCII)
 _MD5 = re.compile(r"[0-9a-f]{32}|\*")
+#: QoS of a topic of ROS 2 that is latched in ROS 1.
+_LATCHED = re.compile(r"^[- ]*durability: *(?:1|transient_local) *$", re.MULTILINE)
 #: Fields of a connection that are not part of the publisher's header here.
 _OWN = {"type", "md5sum", "message_definition"}
 
@@ -160,6 +166,16 @@ class BagSchemaMaker(SchemaMaker):
         folder = path.parent.parent.name if path.parent.name == "msg" else path.parent.name
         name = f"{folder or ros1msg.PACKAGE}/{path.stem}"
         return Schema(name if TYPE.fullmatch(name) else ros1msg.type_name(topic), ENCODING, text)
+
+    def counterpart(self, channel: Channel) -> tuple[Conversion | None, dict[str, Any]]:
+        """Return the type of ROS 1 for one of ROS 2; topics whose last messages late subscribers get are latched."""
+        if channel.schema.encoding not in ("ros2msg", "ros2idl"):
+            return None, {}
+        # Loaded here, because other logs do not need it.
+        from logreel.schemas import ros1to2
+
+        qos = str(channel.metadata.get("offered_qos_profiles", ""))
+        return ros1to2.to_ros1(channel.schema), {"latching": True} if _LATCHED.search(qos) else {}
 
     def text_channel(self) -> TextChannel:
         """Return ``/rosout``, whose levels are bits."""

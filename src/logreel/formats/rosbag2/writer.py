@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import String
 from logreel.layout.numpy_columns import TIME, Column, from_values
-from logreel.log.log import Log
+from logreel.log.log import Channel, Log
 from logreel.log.scan import Schema
 from logreel.registry.commands import Command, Content, Example
 from logreel.registry.format import NewFolder
@@ -45,6 +45,9 @@ from logreel.write.format_writer import (
     topic_without_number,
 )
 from logreel.write.log_copier import LogCopier
+
+if TYPE_CHECKING:
+    from logreel.schemas.ros1to2 import Conversion
 
 CDR = "cdr"
 #: Languages of definitions that bags of ROS 2 have.
@@ -98,6 +101,38 @@ def declare(number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]
     return NewTopic(row, defined, schema)
 
 
+#: QoS by topic kind, as rosbag2 writes it: durability 1 is transient local, 2 volatile; reliability 1 is reliable.
+_QOS = """- history: 1
+  depth: {depth}
+  reliability: 1
+  durability: {durability}
+  deadline:
+    sec: 9223372036
+    nsec: 854775807
+  lifespan:
+    sec: 9223372036
+    nsec: 854775807
+  liveliness: 1
+  liveliness_lease_duration:
+    sec: 9223372036
+    nsec: 854775807
+  avoid_ros_namespace_conventions: false"""
+#: Depth of the queue of a publisher of ROS, and of those of ``/tf`` and ``/rosout``.
+DEPTH, DEPTHS = 10, {"/tf": 100, "/rosout": 1000}
+
+
+def qos_of(channel: Channel) -> str:
+    """Return the QoS of the publishers of a topic of ROS 1, as a text of rosbag2.
+
+    Latched topics and ``/tf_static`` are transient local, with a message of each publisher. All are reliable, which
+    fits subscribers that ask for less, too.
+    """
+    is_latched = bool(channel.metadata.get("latching")) or channel.topic == "/tf_static"
+    publishers = max(1, len(channel.metadata.get("headers") or ()))
+    depth = publishers if is_latched else DEPTHS.get(channel.topic, DEPTH)
+    return _QOS.format(depth=depth, durability=1 if is_latched else 2)
+
+
 LOG = "rcl_interfaces/msg/Log"
 
 
@@ -137,6 +172,16 @@ class Bag2SchemaMaker(SchemaMaker):
         folder = path.parent.parent.name if path.parent.name == "msg" else path.parent.name
         name = f"{folder or ros1msg.PACKAGE}/msg/{path.stem}"
         return Schema(name if TYPE.fullmatch(name) else ros2msg.type_name(topic), ENCODING, text)
+
+    def counterpart(self, channel: Channel) -> tuple[Conversion | None, dict[str, Any]]:
+        """Return the type of ROS 2 for one of ROS 1, and the QoS of its publishers."""
+        if channel.schema.encoding != "ros1msg":
+            return None, {}
+        # Loaded here, because other logs do not need it.
+        from logreel.schemas import ros1to2
+
+        rules = ros1to2.to_ros2(channel.schema, str(channel.metadata.get("md5sum", "*")))
+        return rules, {"offered_qos_profiles": qos_of(channel)}
 
     def accepts_schema(self, schema: Schema) -> bool:
         """Return whether a channel can be written with *schema*: definitions of ROS 2."""

@@ -5,35 +5,31 @@ Columns are decoded, fitted to what the other format can express, and encoded, s
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, IncompleteOutputError, LogError, UsageError
-from logreel.index.block_table import TIME_MAX
 from logreel.io.arrays import I64
 from logreel.io.two_pass import DryRun
 from logreel.layout.layout import Layout
-from logreel.layout.nodes import Field, FixedArray, Node, Padding, Scalar, String, Struct, Time
+from logreel.layout.nodes import FixedArray, Scalar, Struct
 from logreel.layout.nodes import Sequence as Counted
-from logreel.layout.numpy_columns import ARRAY, STRUCT, Column, from_values
-from logreel.lenses.text import LineFields, line_fields
+from logreel.lenses.text import line_fields
 from logreel.log.columns import ColumnReader
 from logreel.log.log import Channel, Log
 from logreel.log.scan import MADE_OF, ORIGINAL
 from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform
-from logreel.ops.rewrite.fit import Columns, Fitted, Sizes, fit, measured, missing
+from logreel.ops.rewrite.fit import Columns, Fitted, Sizes, fit, measured
 from logreel.ops.rewrite.parts import Part
-from logreel.ops.rewrite.read_rows import WHOLE, odd_booleans, read_rows, replaced_texts
+from logreel.ops.rewrite.read_rows import WHOLE, odd_booleans, replaced_texts
 from logreel.ops.rewrite.streams import MessageBatch
+from logreel.ops.rewrite.transcoded import TextTranscoded, Transcoded, record_members, side_columns
 from logreel.registry.registry import formats
 from logreel.schemas.languages import constants
-from logreel.write.format_writer import Abilities, Payloads, SchemaMaker, TextChannel, TextColumns, chained
+from logreel.write.format_writer import Abilities, Payloads, SchemaMaker, chained
 from logreel.write.log_copier import (
     Original,
     OriginalLog,
@@ -44,274 +40,17 @@ from logreel.write.log_copier import (
 )
 from logreel.write.writer import Writer, add_channel
 
-#: Level of lines whose level is unknown.
-UNKNOWN = -1
+if TYPE_CHECKING:
+    from logreel.ops.rewrite.proof import Ledger
 
-
-@dataclass(slots=True)
-class TextTranscoded:
-    """A channel of log lines; *fields*: where text, level and source are.
-
-    lost     number of messages with other fields that are not zero or empty, by field
-    changed  number of lines whose level the format cannot hold
-    named    number of lines with a source
-    """
-
-    channel: Channel
-    fields: LineFields
-    target: TextChannel
-    schemas: SchemaMaker
-    number: int
-    rows: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
-    done: int = 0
-    filled: int = 0
-    rounded: int = 0
-    changed: int = 0
-    named: int = 0
-    lost: Counter[str] = field(default_factory=Counter)
-
-    def encode(self, count: int, time: I64) -> tuple[Payloads, I64, I64]:
-        """Return the payloads of the next *count* messages, at *time*; which could be decoded; and their times."""
-        rows = self.rows[self.done : self.done + count]
-        self.done += count
-        columns, kept = read_rows(self.channel, rows)
-        members = list(self.channel.layout.record.visible())
-        self.filled += sum(map(missing, columns))
-        column = {f.name: values.settled() for f, values in zip(members, columns, strict=True)}
-        fields, n = self.fields, len(kept)
-        for f in members:
-            if f.name not in fields.names and n:
-                self.lost[f.name] += _not_empty(f.node, column[f.name], time[kept])
-        level = np.full(n, UNKNOWN, np.int64)
-        if fields.level is not None:
-            level = fields.levels_of(column[fields.level])
-        source = (
-            column[fields.source] if fields.source else from_values(String(), [fields.default_source] * n)
-        )
-        self.named += int(np.count_nonzero(np.diff(source.ends)))
-        stored, again = self.target.level_of(level)
-        self.changed += int(np.count_nonzero(again != level))
-        made = self.target.columns(TextColumns(time[kept], stored, column[fields.text], source))
-        return self.schemas.encode(self.number, made, n), kept, time[kept]
-
-    def losses(self) -> list[str]:
-        """Return sentences about fields that the text channel has not."""
-        lost = [name for name, count in self.lost.items() if count]
-        topic = self.channel.topic
-        text = f"channel {topic!r}: {', '.join(lost)} left out: lines of text have no such fields"
-        return [text] if lost else []
-
-    def notes(self) -> list[str]:
-        """Return sentences about changed levels, and sources that became part of the text."""
-        topic, sentences = self.channel.topic, list[str]()
-        if self.changed:
-            sentences.append(
-                f"{self.changed} lines of channel {topic!r} have the next level that the format has"
-            )
-        if self.named and not self.target.has_source:
-            sentences.append(f"the sources of lines of channel {topic!r} are in brackets before the text")
-        return sentences
-
-
-def _not_empty(node: Node, column: Column, time: I64) -> int:
-    """Return the number of values that are neither zero nor empty, nor a stamp that is the *time* of the message."""
-    if isinstance(node, Struct):
-        parts = zip(node.visible(), column.children, strict=True)
-        return sum(_not_empty(f.node, part, time) for f, part in parts)
-    filled = _filled(column)
-    if isinstance(node, Time):
-        filled &= column.values != time
-    return int(np.count_nonzero(filled))
-
-
-def _filled(column: Column) -> NDArray[np.bool_]:
-    """Return bool[n]: whether each value is neither zero nor empty."""
-    if column.offsets is not None:
-        lengths: NDArray[np.int32] = np.diff(column.offsets)
-        return lengths > 0
-    if column.type == ARRAY:
-        items: NDArray[np.bool_] = np.logical_or.reduce(
-            _filled(column.item).reshape(len(column), column.size), axis=1
-        )
-        return items
-    if column.type == STRUCT:
-        parts = [np.zeros(len(column), bool), *map(_filled, column.children)]
-        members: NDArray[np.bool_] = np.logical_or.reduce(np.stack(parts), axis=0)
-        return members
-    filled: NDArray[np.bool_] = column.values != 0
-    return filled
-
-
-#: Longest list of runs that is compared.
-MAX_RUNS = 4096
-
-#: Type of consecutive numbers, and how many there are.
-Run = tuple[str, int]
-_PADDING = "padding"
-
-
-def same_bytes(old: Layout, new: Layout) -> int | None:
-    """Return how many first bytes of messages of *old* are the messages of *new*; None if they have to be encoded.
-
-    Only for messages of fixed size. What *old* has behind the fields is padding.
-    """
-    if old.size is None or new.size is None or new.size > old.size:
-        return None
-    before, after = list[Run](), list[Run]()
-    if not _collect(old.root, before) or not _collect(new.root, after):
-        return None
-    if before and before[-1][0] == _PADDING and before[:-1] == after:
-        return new.size
-    return new.size if before == after else None
-
-
-def _collect(node: Node, out: list[Run]) -> bool:
-    """Append the runs of *node*; return False if there are too many, or it has bytes of another kind."""
-    match node:
-        case Scalar(type=name):
-            return _add(out, name, 1)
-        case Time(signed=signed):
-            return _add(out, f"time {signed}", 1)
-        case Padding(size=size):
-            return _add(out, _PADDING, size)
-        case FixedArray(item=Scalar(type=name), count=count):
-            return _add(out, name, count)
-        case FixedArray(item=item, count=count):
-            return count <= MAX_RUNS and all(_collect(item, out) for _ in range(count))
-        case Struct(fields=fields):
-            return all(_collect(field.node, out) for field in fields)
-    return False
-
-
-def _add(out: list[Run], name: str, count: int) -> bool:
-    if out and out[-1][0] == name:
-        out[-1] = name, out[-1][1] + count
-    elif count:
-        out.append((name, count))
-    return len(out) <= MAX_RUNS
-
-
+#: Languages of definitions between which values are compared.
+ROS = {"ros1msg", "ros2msg", "ros2idl"}
+#: Most channels that a note names.
+MOST_NAMES = 50
 #: Topic of the messages of parameters.
 PARAMETERS = "~parameter"
 #: Rows and approximate bytes that are decoded at once to find the greatest lengths.
 _ROWS, _BYTES = 1 << 16, 8 << 20
-#: Most messages of a channel that are left out one by one because of their values; with more, the definition is wrong.
-MOST_UNFIT = 10_000
-
-
-@dataclass
-class Transcoded:
-    """A channel whose messages are encoded again.
-
-    fitted    its Layout fitted to the format
-    restores  whether the messages are converted back to what they were
-    columns   names of the columns that the format encodes
-    stamp     field with the time of the message, and its ns per unit; None if none
-    ignored   column that the format of the source added; None if none
-    computed  names of restored columns that readers compute, so that messages do not hold them
-    rows      row numbers of the messages in the order of writing, of which *done* are written
-    keeps_stamps  whether the field *stamp* says the time of each message, which a conversion had changed
-    filled    number of missing values that became zero or empty
-    has_replaced_text  whether text has U+FFFD
-    rounded   number of messages whose times the format stores less exactly
-    unfit     number of messages that were left out because of their values
-    """
-
-    channel: Channel
-    fitted: Fitted
-    restores: bool
-    schemas: SchemaMaker
-    number: int
-    stamp: tuple[str, int] | None
-    ignored: int | None = None
-    computed: Collection[str] = ()
-    rows: I64 = field(default_factory=lambda: np.zeros(0, np.int64))
-    done: int = 0
-    keeps_stamps: bool = False
-    filled: int = 0
-    has_replaced_text: bool = False
-    rounded: int = 0
-    unfit: int = 0
-
-    @cached_property
-    def copied_bytes(self) -> int | None:
-        """How many first bytes of each message are the new message; None if messages have to be encoded."""
-        channel, schemas = self.channel, self.schemas
-        if self.stamp is not None or channel.decoder is not None or schemas.splitter(self.number) is not None:
-            return None
-        if schemas.computed_fields(self.number) or not channel.is_uniform:
-            return None
-        try:
-            return same_bytes(channel.layout, schemas.layout(self.number))
-        except DefinitionError:
-            return None
-
-    def encode(self, count: int, time: I64) -> tuple[Payloads, I64, I64]:
-        """Return the payloads of the next *count* messages, at *time*; which of them could be decoded; and their times.
-
-        Both are int64[k]; the times are those given unless ``keeps_stamps``.
-        """
-        rows = self.rows[self.done : self.done + count]
-        self.done += count
-        return self._encode_rows(rows, time)
-
-    def _encode_rows(self, rows: I64, time: I64) -> tuple[Payloads, I64, I64]:
-        """Return the same as ``encode`` for messages at *rows*, without those whose values a definition excludes.
-
-        Damage can be decoded: to arrays of another number of items than all others have.
-        """
-        try:
-            return self._encode_fitting(rows, time)
-        except UsageError:
-            if len(rows) < 2:
-                self.unfit += 1
-                if self.unfit > MOST_UNFIT:
-                    raise
-                none = np.zeros(0, np.int64)
-                return Payloads(np.zeros(0, np.uint8), none, none), none, time[:0]
-        half = len(rows) // 2
-        parts = [self._encode_rows(rows[:half], time[:half]), self._encode_rows(rows[half:], time[half:])]
-        payloads = [part[0] for part in parts]
-        kept = np.concatenate([parts[0][1], parts[1][1] + half])
-        joined = replace(chained(payloads), side_columns=_side_columns(payloads))
-        return joined, kept, np.concatenate([part[2] for part in parts])
-
-    def _encode_fitting(self, rows: I64, time: I64) -> tuple[Payloads, I64, I64]:
-        read, kept = read_rows(self.channel, rows)
-        filled = sum(map(missing, read))
-        columns = [column.settled() for column in read]
-        self.has_replaced_text = self.has_replaced_text or any(map(Column.has_replaced_text, columns))
-        if self.ignored is not None:
-            del columns[self.ignored]
-        made = (self.fitted.back if self.restores else self.fitted.forward)(columns)
-        if self.computed:
-            names = [f.name for f in self.fitted.source.record.visible()]
-            made = [column for name, column in zip(names, made, strict=True) if name not in self.computed]
-        payloads, time = self._encoded(made, time[kept])
-        self.filled += filled
-        return payloads, kept, time
-
-    def _encoded(self, made: Columns, time: I64) -> tuple[Payloads, I64]:
-        target, records = self.schemas.layout(self.number), None
-        record = target.record if self.restores else self.fitted.layout.record
-        hidden = self.schemas.computed_fields(self.number) if self.restores else ()
-        names = [f.name for f in record.visible() if f.name not in hidden]
-        if isinstance(target.root, Counted):
-            if not self.restores:
-                (records_field,) = record.visible()
-                names = [f.name for f in _members(records_field.node)]
-            records, made = _exploded(made, self.restores)
-        columns = dict(zip(names, made, strict=True))
-        n = len(time) if records is None else int(records.sum())
-        if self.stamp is not None and self.stamp[0] not in columns:
-            columns[self.stamp[0]] = Column("int64", n, time // self.stamp[1])
-        elif self.stamp is not None and self.keeps_stamps:
-            stamps = columns[self.stamp[0]].values
-            time = np.minimum(stamps, TIME_MAX // self.stamp[1]).astype(np.int64) * self.stamp[1]
-        splitter = self.schemas.splitter(self.number)
-        for name in splitter.optional if splitter is not None else ():
-            columns.setdefault(name, Column("int64", n, np.zeros(n, np.int64)))
-        return self.schemas.encode(self.number, columns, n, records), time
 
 
 def _not_made(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -335,6 +74,8 @@ class Transcode(Transform):
     was, is_all  what the log was in the format of the target, and whether all of that is written again
     was_here    whether it was converted from the format of the target
     keeper      channel that keeps what the log was; empty if none does
+    verifies    whether values of messages of ROS are read back from the new log and compared
+    ledger      what became of them, by channel
     """
 
     transcoded: dict[int, Transcoded | TextTranscoded] = field(default_factory=dict)
@@ -346,6 +87,8 @@ class Transcode(Transform):
     is_all: bool = False
     was_here: bool = False
     keeper: str = ""
+    verifies: bool = True
+    ledger: list[Ledger] = field(default_factory=list)
 
     def changes(self, part: Part) -> bool:
         """Return False: whole records are only copied inside of one format, which holds its own messages."""
@@ -353,7 +96,7 @@ class Transcode(Transform):
 
     def channels(self, new: NewLog, channels: Sequence[NewChannel]) -> Sequence[NewChannel]:
         """Find how the messages of each channel are written: as they are, converted back, as text, or encoded again."""
-        Transcode.__init__(self)
+        Transcode.__init__(self, verifies=self.verifies)
         self._new, part, copier = new, new.parts[0], new.copier
         schemas, log = new.format_writer.schemas, part.log
         # Parameters are also messages of a channel, which is converted as all others.
@@ -425,9 +168,17 @@ class Transcode(Transform):
         """Say what changed, and what was left out."""
         notes, skipped = new.notes, new.skipped
         for text in self.transcoded.values():
+            skipped += text.losses()
             if isinstance(text, TextTranscoded):
-                skipped += text.losses()
                 notes += text.notes()
+        without_seq = [
+            channel.channel.topic
+            for channel in self.transcoded.values()
+            if isinstance(channel, Transcoded) and channel.loses_seq
+        ]
+        if without_seq:
+            shown = ", ".join(map(repr, without_seq[:MOST_NAMES])) + " …" * (len(without_seq) > MOST_NAMES)
+            notes.append(f"'seq' in headers is left out, since ROS 2 has no such field: {shown}")
         for channel in self.transcoded.values():
             if isinstance(channel, Transcoded) and channel.has_replaced_text:
                 skipped += replaced_texts(channel.channel)
@@ -499,7 +250,8 @@ class Transcode(Transform):
             else:
                 new.declared[name] = channel.metadata
                 return number, name
-        transcoded = self._restored(writer, source)
+        transcoded = self._converted(writer, channel.topic, source, was if returns else None)
+        transcoded = transcoded or self._restored(writer, source)
         if transcoded is None and schemas.abilities is None:
             return new.add_as_it_is(writer, channel)
         if transcoded is None and returns and was is not None:
@@ -602,6 +354,78 @@ class Transcode(Transform):
                     f"channel {channel.topic!r} cannot be converted back exactly: {error.text}"
                 )
 
+    def _converted(
+        self, writer: Writer, topic: str, channel: Channel, was: Original | None
+    ) -> tuple[int, str, Transcoded] | None:
+        """Add *channel* by the rules between ROS 1 and ROS 2; None if there are none for it.
+
+        was  what it was in the format of the target; None: it was not there
+        """
+        schemas, new = self._new.format_writer.schemas, self._new
+        try:
+            if was is not None:
+                from logreel.schemas.ros1to2 import back
+
+                rules = back(channel.schema, was.schema, str(was.metadata.get("md5sum", "*")))
+                metadata, topic = dict(was.metadata), was.topic
+            else:
+                rules, metadata = schemas.counterpart(channel)
+                topic = schemas.topic_for(topic)
+            if rules is None or rules.source_layout.root != channel.layout.root:
+                return None
+            fitted = Fitted(channel.layout, rules.target_layout, rules.columns, rules.columns, [], {})
+            original = {} if was is not None else self._original_metadata(channel, fitted)
+            metadata = {**original, **metadata}
+            number, label = add_channel(writer, topic, rules.target, metadata, new.names)
+        except (DefinitionError, UsageError):
+            return None
+        if original and not schemas.keeps_metadata:
+            self._keep_in_log(channel, label, original)
+        new.declared[label] = metadata
+        return number, label, Transcoded(channel, fitted, False, schemas, number, None, conversion=rules)
+
+    def verify(self, new: NewLog, log: Log) -> None:
+        """Compare the values of messages of ROS with those of the source; raises LogError if any is another one."""
+        compared = {
+            number: channel for number, channel in self.transcoded.items() if self._is_compared(channel)
+        }
+        if not self.verifies or not compared:
+            return
+        from logreel.ops.rewrite.proof import compare, same_leaves
+
+        for name, members in new.names.items():
+            for member in members:
+                channel = compared.get(member.number)
+                if not isinstance(channel, Transcoded) or member.source is None:
+                    continue
+                self.ledger.append(entry := self._entry(new, name, member, channel))
+                if name not in log and not len(entry.rows):
+                    continue
+                entry.new_type = log[name].schema.name
+                if (rules := channel.conversion) is not None:
+                    compare(entry, channel.channel, log[name], [*rules.leaves()], rules.forward)
+                else:
+                    pairs = [*same_leaves(channel.fitted.layout.record)]
+                    compare(entry, channel.channel, log[name], pairs, made=channel.fitted.forward)
+                if entry.unequal:
+                    text = f"{entry.unequal} of {entry.values} values of {name!r} read differently from the new log"
+                    raise LogError(f"{text}: {entry.first}", path=new.target.path)
+
+    def _is_compared(self, channel: Transcoded | TextTranscoded) -> bool:
+        """Return whether a channel is one between ROS 1 and ROS 2: by rules, or with a definition of its fields."""
+        if not isinstance(channel, Transcoded) or channel.conversion is not None:
+            return isinstance(channel, Transcoded)
+        languages = {channel.channel.schema.encoding, self._new.format_writer.schemas.encoding}
+        return not channel.restores and len(languages) == 2 and languages <= ROS
+
+    def _entry(self, new: NewLog, name: str, member: NewChannel, channel: Transcoded) -> Ledger:
+        from logreel.ops.rewrite.proof import Ledger
+
+        part, topic = new.parts[member.part], channel.channel.topic
+        rows = np.concatenate([np.zeros(0, np.int64), *channel.written])
+        due = part.count(member.number)
+        return Ledger(topic, channel.channel.schema.name, name, "", due, rows=rows)
+
     def _restored(self, writer: Writer, channel: Channel) -> tuple[int, str, Transcoded] | None:
         """Add *channel* as it was before a conversion; None if it was not converted, or its Layout is another one."""
         was, fmt = original_of(channel), formats().get(channel.log.format)
@@ -686,7 +510,7 @@ class Transcode(Transform):
             batch,
             queue=batch.queue[rows],
             time=time[rows],
-            payloads=replace(chained(payloads), side_columns=_side_columns(payloads)).rows(order),
+            payloads=replace(chained(payloads), side_columns=side_columns(payloads)).rows(order),
             offset=batch.offset[rows],
             more={name: values[rows] for name, values in batch.more.items()},
         )
@@ -730,7 +554,7 @@ def _with_computed(target: Layout, names: Collection[str], model: Layout) -> tup
     members = list(model.record.visible())
     if isinstance(target.root, Counted) and isinstance(model.root, Struct) and members:
         node = members[0].node
-        members = _members(node.item if isinstance(node, FixedArray) else node)
+        members = record_members(node.item if isinstance(node, FixedArray) else node)
     known = {f.name for f in target.record.visible()}
     more = [f for f in members if f.name in names and f.name not in known]
     if not more:
@@ -741,38 +565,8 @@ def _with_computed(target: Layout, names: Collection[str], model: Layout) -> tup
     return Layout(root, target.name), [f.name for f in more]
 
 
-def _side_columns(payloads: Sequence[Payloads]) -> I64 | None:
-    """Return int64[n, k]: the side columns of all payloads, zeros where there are none; None if none has any."""
-    width = max(0 if part.side_columns is None else part.side_columns.shape[1] for part in payloads)
-    if not width:
-        return None
-    columns = np.zeros((sum(len(part.start) for part in payloads), width), np.int64)
-    at = 0
-    for part in payloads:
-        if part.side_columns is not None:
-            columns[at : at + len(part.start), : part.side_columns.shape[1]] = part.side_columns
-        at += len(part.start)
-    return columns
-
-
 def _in_order(part: Part, number: int, by_time: bool) -> I64:
     """Return int64[n]: the selected rows of a channel in the order in which its messages are written."""
     times = part.log.index.times(number)
     rows = np.arange(len(times), dtype=np.int64)[part.rows[number]]
     return rows[np.argsort(times[rows], kind="stable")] if by_time else rows
-
-
-def _members(node: Node) -> list[Field]:
-    """Return the members of the records that *node*, an array of structs, holds."""
-    item = node.item if isinstance(node, Counted) else node
-    return list(item.visible()) if isinstance(item, Struct) else []
-
-
-def _exploded(columns: Columns, by_member: bool) -> tuple[I64, Columns]:
-    """Return the number of records of each message, and the members of the records of all messages as columns.
-
-    by_member  True: a column of lists per member; False: one column with lists of records
-    """
-    size = np.diff(columns[0].ends).astype(np.int64)
-    flat = [column.item for column in columns]
-    return size, flat if by_member else [*flat[0].children]

@@ -79,6 +79,7 @@ PACKAGE = "logreel"
 #: Names of fields that the tools of ROS accept: they generate Python code.
 FIELD = re.compile(rf"(?!(?:{'|'.join(keyword.kwlist)})\Z)[A-Za-z][A-Za-z0-9_]*")
 _WORD = re.compile(r"[A-Za-z0-9]+")
+_GLOBAL = re.compile(r"(?:/[A-Za-z]\w*)+", re.ASCII)
 _UNFIT = re.compile(r"[^A-Za-z0-9_/]+")
 
 
@@ -89,6 +90,8 @@ def type_name(topic: str) -> str:
 
 def topic_name(text: str) -> str:
     """Return *text* as a global name of ROS: ``/sensor/imu_1`` for ``sensor/imu[1]``."""
+    if _GLOBAL.fullmatch(text):
+        return text
     parts = (_UNFIT.sub("_", part).strip("_") for part in text.split("/"))
     return "/" + "/".join(part if part[0].isalpha() else f"n{part}" for part in parts if part)
 
