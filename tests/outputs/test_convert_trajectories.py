@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from support.oracles.frames import Oracle
 from support.oracles.ros1 import encoded, layout_of, log_of
 from support.samples.carla.drive import drive as carla_drive
 from support.samples.rosbag.builder import drive
+from support.samples.ulog.builder import Builder, flight
 
 SUFFIXES = (".tum", ".kitti", ".euroc")
 
@@ -164,6 +166,28 @@ def test_resets_of_an_estimator_are_told(tmp_path: Path) -> None:
         written(px4(never=True), tmp_path, ".tum")
 
 
+def test_what_is_never_known_is_passed_over(tmp_path: Path) -> None:
+    out = Builder(start_us=5_000_000).flags()
+    out.format("vehicle_attitude:uint64_t timestamp;float[4] q;")
+    out.format(
+        "vehicle_local_position:uint64_t timestamp;float x;float y;float z;float vx;float vy;float vz;bool xy_valid;"
+    )
+    out.format(
+        "vehicle_gps_position:uint64_t timestamp;int32_t lat;int32_t lon;int32_t alt;uint8_t fix_type;"
+    )
+    for number, name in enumerate(("vehicle_attitude", "vehicle_local_position", "vehicle_gps_position")):
+        out.subscribe(name, number)
+    for n in range(10):
+        time = 5_000_000 + n * 100_000
+        out.data(0, struct.pack("<Q4f", time, 1, 0, 0, 0))
+        out.data(1, struct.pack("<Q6f?", time, 0, 0, 0, 0, 0, 0, False))
+        out.data(2, struct.pack("<QiiiB", time, 474_000_000 + n, 85_000_000, 500_000, 3))
+    found, done = written(out.bytes(), tmp_path, ".tum")
+    assert len(found.times) == 10
+    assert "is not used: the horizontal position of the vehicle is never known" in done.notes[0]
+    assert done.notes[1] == "the trajectory is that of 'vehicle_gps_position' (satellite positions)"
+
+
 def test_frames_are_looked_up_at_the_times_of_the_link_sent_most(tmp_path: Path) -> None:
     sent = transforms.robot()
     oracle = Oracle(sent)
@@ -293,8 +317,6 @@ def test_seconds_have_nine_decimals() -> None:
 
 
 def test_utc(tmp_path: Path, bag: logreel.Log) -> None:
-    from support.samples.ulog.builder import flight
-
     log = logreel.open(flight())
     boot, _ = written(log, tmp_path, ".tum", end="+1s")
     utc, _ = written(log, tmp_path, ".tum", end="+1s", utc=True)

@@ -17,6 +17,7 @@ from logreel.lenses.rotation import matrices, unit
 from logreel.log.times import shift_of
 from logreel.meaning.trajectories import (
     Trajectory,
+    TrajectorySource,
     frames_named,
     read_frames,
     trajectory_sources,
@@ -42,25 +43,18 @@ def chosen_trajectory(job: Job) -> Trajectory:
 
     Raises LogError if there is none, or if it has no known pose in the interval; NotFoundError for an unknown frame.
     """
-    others = list[str]()
+    others = list[TrajectorySource]()
     if job.frames is not None:
         trajectory = read_frames(job.log, *frames_named(job.frames), job.start, job.end)
+        if not len(trajectory):
+            raise LogError(f"no pose of {trajectory.about} is known", path=job.log.name)
     else:
-        sources = trajectory_sources(job.log, {ch.topic for ch in job.channels})
-        if not sources:
-            raise LogError(
-                "no channel holds poses, transforms between the usual frames, or positions of the robot",
-                path=job.log.name,
-                hint="choose two frames with frames='map:base_link'; logreel.transforms(log).frames lists them",
-            )
-        trajectory = sources[0].load(job.start, job.end)
-        others = [source.name for source in sources[1:]]
-    if not len(trajectory):
-        raise LogError(f"no pose of {trajectory.about} is known", path=job.log.name)
+        trajectory, others = _best(job)
     job.notes.append(f"the trajectory is that of {trajectory.about}")
     if others:
-        left = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
-        job.notes.append(f"the log also has {', '.join(others[:NAMED])}{left}")
+        names = [source.name for source in others]
+        left = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        job.notes.append(f"the log also has {', '.join(names[:NAMED])}{left}")
     if trajectory.origin is not None:
         job.notes.append(f"its origin is at {_origin(trajectory)}")
     job.notes += trajectory.notes
@@ -69,6 +63,27 @@ def chosen_trajectory(job: Job) -> Trajectory:
     job.rows[trajectory.topics[0]] = len(trajectory)
     job.advance(job.total)
     return trajectory
+
+
+def _best(job: Job) -> tuple[Trajectory, list[TrajectorySource]]:
+    """Return the best trajectory of the channels of *job* that has a known pose, and the sources behind it."""
+    sources = trajectory_sources(job.log, {ch.topic for ch in job.channels})
+    why = LogError(
+        "no channel holds poses, transforms between the usual frames, or positions of the robot",
+        path=job.log.name,
+        hint="choose two frames with frames='map:base_link'",
+    )
+    for number, source in enumerate(sources):
+        try:
+            trajectory = source.load(job.start, job.end)
+        except LogError as error:
+            why = error
+        else:
+            if len(trajectory):
+                return trajectory, sources[number + 1 :]
+            why = LogError(f"no pose of {trajectory.about} is known", path=job.log.name)
+        job.notes.append(f"{source.name} is not used: {why.text}")
+    raise why
 
 
 def _origin(trajectory: Trajectory) -> str:
