@@ -313,6 +313,16 @@ _BUILT_IN = (
         media="text/csv",
     ),
     Output(
+        ".xosc",
+        "Scenarios in OpenSCENARIO",
+        lazy("logreel.outputs.openscenario:write"),
+        Shape.WHOLE,
+        "state",
+        "states",
+        "actors",
+        media="application/xml",
+    ),
+    Output(
         ".pcap",
         "Captures of Velodyne packets",
         lazy("logreel.outputs.media.clouds:write_pcap"),
