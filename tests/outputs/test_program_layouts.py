@@ -20,7 +20,7 @@ import pytest
 import logreel
 from logreel.errors import LogError, UsageError
 from logreel.lenses.facts import Series
-from logreel.outputs.program_layouts import foxglove_path, plotjuggler_name
+from logreel.outputs.program_layouts import PROGRAMS, foxglove_path, plotjuggler_name
 from support.builders import recordings
 from support.builders.sample_logs import short_flight
 from support.harness.cli_runner import Run
@@ -162,6 +162,11 @@ def test_functions_of_plotjuggler_compute_what_logreel_draws(made: Path) -> None
     values = {"value": math.cos(angle / 2), "v1": 0.0, "v2": 0.0, "v3": math.sin(angle / 2)}
     found = eval(yaw.removeprefix("return "), {"math": lua, **values})  # noqa: S307
     assert math.isclose(found, math.degrees(angle))
+
+
+def test_a_layout_lies_beside_a_folder_and_not_in_it() -> None:
+    layout = PROGRAMS["foxglove"]
+    assert layout.path("a/b.mcap") == layout.path("a/b/") == layout.path("a/b") == "a/b.foxglove.json"
 
 
 def test_names_of_curves() -> None:

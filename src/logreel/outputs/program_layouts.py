@@ -448,7 +448,8 @@ class ProgramLayout:
 
     def path(self, output: str) -> str:
         """Return the path of the layout beside *output*."""
-        stem, _ = os.path.splitext(output)
+        # A log may be a folder.
+        stem, _ = os.path.splitext(output.rstrip("/"))
         return f"{stem}{self.suffix}"
 
 
