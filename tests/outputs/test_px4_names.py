@@ -99,6 +99,18 @@ def test_what_is_added_for_other_tools_has_these_names_too(written: Path) -> Non
     assert "~dropout" in log.channels
 
 
+def test_only_chosen_channels_and_times_are_written(tmp_path: Path, flight: logreel.Log) -> None:
+    logreel.convert(short_flight(), tmp_path / "a.mcap", names="mcap", topics="vehicle_attitude")
+    made = {"vehicle_attitude/0", "vehicle_attitude/0/FrameTransform"}
+    assert set(logreel.open(tmp_path / "a.mcap").channels) == made
+    logreel.convert(short_flight(), tmp_path / "b.mcap", names="mcap", start="+1s", end="+2s")
+    inside = [
+        time for time in flight["~text"].times.tolist() if 10**9 <= time - (flight.start or 0) < 2 * 10**9
+    ]
+    part = logreel.open(tmp_path / "b.mcap").channels.get("log_message")
+    assert (0 if part is None else len(part)) == len(inside)
+
+
 def test_it_becomes_the_same_ulog_again(written: Path, flight: logreel.Log, tmp_path: Path) -> None:
     done = logreel.convert(written, tmp_path / "again.ulg")
     assert done.skipped == ()

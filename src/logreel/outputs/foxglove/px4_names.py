@@ -63,7 +63,7 @@ class Px4Names(Exchange):
         if plan is None or not is_new:
             return plan
         instead = {number: _renamed(encoder) for number, encoder in plan.instead.items()}
-        named = Interleaving(instead, [*map(_below, plan.added), *_added(part.log)], plan.skipped)
+        named = Interleaving(instead, [*map(_below, plan.added), *_added(part.channels)], plan.skipped)
         self._plans[id(part.log)] = named
         return named
 
@@ -122,13 +122,14 @@ def _below(encoder: Encoder) -> Encoder:
     return replace(encoder, topic=f"{topic}{ending}", metadata={**encoder.metadata, MADE_OF: topic})
 
 
-def _added(log: Log) -> Iterator[Encoder]:
-    """Yield Encoders of the channels for logged strings and parameters."""
+def _added(channels: Sequence[Channel]) -> Iterator[Encoder]:
+    """Yield Encoders of the channels for logged strings and parameters, as far as these are chosen."""
+    chosen = {ch.topic: ch for ch in channels}
     for source, topic, message, fill in (
         (TEXTS, "log_message", LOG_MESSAGE, _log_messages),
         (PARAMETERS, "parameters", PARAMETER, _parameters),
     ):
-        ch = log.channels.get(source)
+        ch = chosen.get(source)
         if ch is not None and len(ch):
             yield Encoder(ch, topic, message, fill, {MADE_OF: source})
 
