@@ -173,7 +173,7 @@ def tab(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ask:
 def test_verbs_and_shells_are_completed(tab: Ask) -> None:
     verbs = [verb for verbs in VERBS.values() for verb in verbs]
     assert tab("logreel ")[: len(verbs) + 1] == ["plain", *verbs]
-    assert tab("logreel c") == ["plain", "cat", "check", "convert", "completion", "carla"]
+    assert tab("logreel c") == ["plain", "cat", "check", "ci", "compare", "convert", "completion", "carla"]
     assert tab("logreel carla bl") == ["plain", "blocked"]
     assert tab("logreel completion ") == ["plain", "bash", "zsh", "fish"]
 

@@ -52,6 +52,7 @@ def test_another_good_run_gives_nothing() -> None:
         ("delay", 2, "delay"),
         ("clock back", 2, "order"),
         ("text", 2, "text"),
+        ("jump", 2, "step"),
         ("noise", 2, "spread"),
         ("no number", 2, "nan"),
         ("jitter", 1, "jitter"),
@@ -178,14 +179,17 @@ def test_the_verb_prints_onsets_and_writes_a_page(run: Run, tmp_path: Path) -> N
     a, b, page = (str(tmp_path / name) for name in ("a.ulg", "b.ulg", "page.html"))
     done = run("compare", a, b, "-o", page)
     assert done.code == 4
-    assert "1 deviation (aligned at start)" in done.out
+    assert "2 deviations (aligned at start)" in done.out
     assert "15.00 s" in done.out
     text = Path(page).read_text()
     assert text.count('<svg class="still"') == 2
     assert "a.value" in text
     assert run("compare", a, a).code == 0
     told = json.loads(run("compare", a, b, "--json").out)
-    assert [one["field"] for one in told["deviations"]] == ["value"]
+    assert [(one["field"], one["what"]) for one in told["deviations"]] == [
+        ("value", "step"),
+        ("value", "level"),
+    ]
     assert len(run("compare", a, b, "--brief").out) <= 2000
     assert run("compare", a).code == 2
     assert run("compare", a, b, "-o", "x.txt").code == 2

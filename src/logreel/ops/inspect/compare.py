@@ -51,6 +51,8 @@ LEAST_A, LEAST_B = 5, 3
 #: How far a figure has to leave what the first run showed: by its range there times a headroom that is less the more
 #: independent values there are, and by shares of the extent of the field and of its level.
 EXTENT, LEVEL = 0.15, 0.12
+#: How often the greatest step of all of the first run has to be exceeded, and by what share of the extent.
+STEP, STEP_EXTENT = 3.0, 0.2
 #: Independent values of a state from which on what it shows is compared alone.
 INDEPENDENT = 8
 #: How often the greatest standard deviation within a second has to be exceeded, and by what share of the extent.
@@ -80,8 +82,8 @@ class Deviation:
     topic     the channel; empty for what concerns the whole run
     field     path of the field; empty for the topic as a whole
     state     mode of the robot in which it differs; empty without one
-    what      ``level``, ``spread``, ``still``, ``nan``, ``rate``, ``gap``, ``jitter``, ``order``, ``delay``, ``lag``,
-              ``topic``, ``state`` or ``text``
+    what      ``level``, ``spread``, ``step``, ``still``, ``nan``, ``rate``, ``gap``, ``jitter``, ``order``, ``delay``,
+              ``lag``, ``topic``, ``state`` or ``text``
     onset_ns  when it begins, ns of the clock of the second run; None: no moment
     text      one sentence for people
     effect    by how many margins it leaves the first run, or how many times a figure is that of the first run
@@ -386,6 +388,7 @@ def _field(b: Channel, of_a: FieldWindows, of_b: FieldWindows, runs: _Runs) -> I
     if of_a.levels is not None and len(of_a.levels) < 3:
         # A flag: it has two values, and what they mean is told by states.
         return
+    yield from _step(b, of_a, of_b)
     earliest: Deviation | None = None
     for state, in_a, in_b in _by_state(b.topic, of_a, of_b, runs):
         for deviation in _leaves(b, of_a, of_b, in_a, in_b, state):
@@ -393,6 +396,26 @@ def _field(b: Channel, of_a: FieldWindows, of_b: FieldWindows, runs: _Runs) -> I
                 earliest = deviation
     if earliest is not None:
         yield _with_distances(earliest, of_a, of_b, b, runs)
+
+
+def _step(b: Channel, of_a: FieldWindows, of_b: FieldWindows) -> Iterator[Deviation]:
+    """Yield a deviation if a value changes from one message to the next as it never does in the first run."""
+    known = of_a.count > 0
+    if of_a.levels is not None or int(known.sum()) < LEAST_A:
+        return
+    extent = float(np.nanmax(of_a.high[known]) - np.nanmin(of_a.low[known]))
+    before = float(of_a.step[known].max())
+    bound = STEP * before + STEP_EXTENT * extent
+    far = np.flatnonzero(of_b.step > bound)
+    if bound > 0 and len(far):
+        start = _time(b, of_b, int(far[0]))
+        times, values = values_between(b, of_b.path, start - WINDOW, start + WINDOW)
+        with np.errstate(invalid="ignore"):
+            steps = np.abs(np.diff(values)) > bound
+        onset = int(times[1 + np.argmax(steps)]) if steps.any() else start
+        worst = float(of_b.step[far].max())
+        text = f"changes from one message to the next by {worst:.6g}, by {before:.6g} at most before"
+        yield Deviation(b.topic, of_b.path, "", "step", onset, text, worst / max(before, 1e-300))
 
 
 def _by_state(

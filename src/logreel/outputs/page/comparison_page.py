@@ -99,9 +99,15 @@ def _figures(told: Comparison, a: Log, b: Log) -> str:
         drawing = evidence(signal, b, deviation.onset_ns, (a, shift), ("B", "A"), told.b_zero_ns)
         if drawing:
             text = f"{deviation.text} (from {told.seconds(deviation.onset_ns):.2f} s)"
-            figures[signal.title] = figure_of(
-                signal.title, text, drawing + _distributions(deviation, signal, a, b, shift)
+            same = (
+                other
+                for other in told.deviations
+                if (other.topic, other.field) == (signal.topic, signal.field)
             )
+            drawing += next(
+                (_distributions(other, signal, a, b, shift) for other in same if other.ks is not None), ""
+            )
+            figures[signal.title] = figure_of(signal.title, text, drawing)
     return (
         f'<div class="charts">{"".join(figures.values())}</div>' if figures else "<p>No signal to draw.</p>"
     )
