@@ -23,7 +23,7 @@ PACKAGES := $(wildcard packages/*)
 DROP_KERNELS = rm -rf build src/logreel/kernels/*.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-packages test-fleet test-train lint style bench bench-results bench-contracts bench-comparisons bench-instructions oracles fuzz fuzz-coverage soak shrink asan screenshots docs man release-check build clean
+.PHONY: help demo test check test-packages test-fleet test-train lint style bench bench-results bench-contracts bench-comparisons red-page bench-instructions oracles fuzz fuzz-coverage soak shrink asan screenshots docs man release-check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -89,6 +89,9 @@ bench-contracts: $(VENV)/.test ## learned contracts: false alarms on good runs o
 
 bench-comparisons: $(VENV)/.test ## comparisons of two runs: false alarms on pairs of good runs, and which faults they find
 	$(BIN)/python bench/comparisons.py $(BENCH)
+
+red-page: $(VENV)/.test build ## the time from pip install to the page of a failing run, in an environment of its own
+	$(BIN)/python bench/red_page.py "$$(ls -t dist/logreel-*.whl | head -1)"
 
 bench-instructions: $(VENV)/.test ## count the instructions of the kernels with callgrind, and compare with the committed counts
 	$(BIN)/python bench/instructions.py $(BENCH)
