@@ -32,8 +32,10 @@ def _recording(
     for pair in schemas:
         if "=" not in pair:
             raise UsageError(f"--schema {pair!r}: write TOPIC=FILE")
+    windows = {name: members.pop(name) for name in _RING}
     return {
         **members,
+        "ring": _ring(**windows),
         "split_size": None if split_size is None else options.bytes_of(split_size),
         "buffer_size": options.bytes_of(buffer_size),
         "flush_every": duration_ns(flush) / 1e9,
@@ -65,7 +67,8 @@ def _ring(
     return Ring(triggers, ring, **chosen)
 
 
-#: Options of windows around triggers.
+#: Options of windows around triggers, and their names.
+_RING = ("ring", "triggers", "after", "debounce", "ring_size", "max_windows")
 _windows = (
     click.option(
         "--ring",
@@ -198,8 +201,8 @@ _windows = (
         metavar="NAME=VALUE",
         help='Metadata of the new log: a number or a text; "7" in quotes is a text.',
     ),
+    *_windows,
 )
-@options.as_object("ring", _ring, *_windows)
 @options.output(
     click.option("-o", "--output", "out", metavar="OUT", type=options.FILE, help="Same as OUT; - is stdout."),
     click.option("--format", metavar="NAME", help="Format of OUT, if the suffix does not tell it."),
@@ -219,7 +222,6 @@ def record(
     regexes: tuple[str, ...],
     node: str | None,
     recording: dict[str, Any],
-    ring: Ring | None,
     output: options.LogToWrite,
     definitions: Definitions,
     as_json: bool,
@@ -233,7 +235,6 @@ def record(
     from logreel.ops.record import record as write
 
     out = inputs.one_output(target, output.out)
-    recording["ring"] = ring
     _check_stdout(out, append, recording, output.format)
     recording |= {name: output.options.pop(name) for name in ("strict", "force")}
     recording |= output.options.pop("options")
@@ -259,7 +260,7 @@ def record(
     if as_json:
         names = list(sources or ("-",))
         draw.echo_json({"source": names[0], "sources": names, **done.as_dict()})
-    return _finish(done, out, live, as_json, ring is not None)
+    return _finish(done, out, live, as_json, recording["ring"] is not None)
 
 
 def _check_stdout(out: str, append: bool, recording: dict[str, Any], format: str | None) -> None:
