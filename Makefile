@@ -160,7 +160,7 @@ clean: ## back to a fresh checkout
 
 $(VENV)/.venv:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("logreel needs Python 3.11 or newer, this is %d.%d: make PYTHON=/path/to/python3.11" % v[:2])'
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) tools/set_up.py --venv $(VENV)
 	@touch $@
 
 $(VENV)/.run: $(VENV)/.venv $(BUILD_INPUTS)

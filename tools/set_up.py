@@ -1,7 +1,8 @@
 """Install folders into this Python, and tell how far that is: python tools/set_up.py '.[test]' packages/NAME
 
 pip is silent for minutes while it compiles, and noisy about every index that lacks a package. Its output is kept, and
-shown whole where it fails; where it does not, only warnings of other kinds are.
+shown whole where it fails; where it does not, only warnings of other kinds are. ``set_up.py --venv FOLDER`` makes a
+virtual environment in the same way.
 """
 
 # ruff: noqa: T201 - it is a command
@@ -17,9 +18,10 @@ from threading import Thread
 from typing import IO
 
 ROOT = Path(__file__).resolve().parents[1]
-KERNELS = len(list((ROOT / "src/logreel/kernels").glob("[a-z]*.py")))
+#: Those in Python, and what they share.
+KERNELS = len(list((ROOT / "src/logreel/kernels").glob("[a-z]*.py"))) + 1
 #: Seconds between two looks, on a terminal and elsewhere.
-EVERY, EVERY_LOGGED = 0.5, 20.0
+EVERY, EVERY_LOGGED = 0.5, 4.0
 #: A package that one of several indexes does not have is no news.
 _EXPECTED = re.compile(r"WARNING: Location '[^']*' is ignored: it is neither a file nor a directory")
 _COMPILED = re.compile(r"\s*building 'logreel\.kernels\.(\w+)' extension")
@@ -27,10 +29,10 @@ _FETCHED = re.compile(r"\s*(?:Collecting|Processing|Downloading|Using cached) (\
 
 
 class Progress:
-    """What pip is doing, as its output and the files that it makes tell."""
+    """What a program is doing, as the output of pip tells."""
 
-    def __init__(self) -> None:
-        self.phase = "fetching packages"
+    def __init__(self, phase: str) -> None:
+        self.phase = phase
         self.compiled = 0
 
     def take(self, line: str) -> None:
@@ -49,9 +51,14 @@ class Progress:
             self.phase = "installing"
 
 
-def main(targets: list[str]) -> int:
-    """Run pip on *targets* and give its exit code."""
-    print("Setting up in .venv: fetching packages and compiling kernels, about 2 minutes …", flush=True)
+def main(words: list[str]) -> int:
+    """Make a virtual environment, or run pip on the folders named, and give the exit code."""
+    since = time.monotonic()
+    if words[:1] == ["--venv"]:
+        code, lines = watch([sys.executable, "-m", "venv", words[1]], Progress(f"making {words[1]}"))
+        print("".join(lines), end="", file=sys.stderr)
+        return code
+    print("Setting up in .venv: fetching packages and compiling kernels, a minute or two …", flush=True)
     command = [
         sys.executable,
         "-m",
@@ -62,30 +69,10 @@ def main(targets: list[str]) -> int:
         "--progress-bar",
         "off",
     ]
-    since = time.monotonic()
-    pip = subprocess.Popen(
-        [*command, *(word for target in targets for word in ("-e", target))],
-        cwd=ROOT,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+    code, lines = watch(
+        [*command, *(word for target in words or ["."] for word in ("-e", target))],
+        Progress("fetching packages"),
     )
-    lines: list[str] = []
-    progress = Progress()
-    assert pip.stdout is not None
-    reader = Thread(target=_read, args=(pip.stdout, lines, progress), daemon=True)
-    reader.start()
-    terminal = sys.stdout.isatty()
-    while reader.is_alive():
-        reader.join(EVERY if terminal else EVERY_LOGGED)
-        line = f"  {time.monotonic() - since:4.0f} s  {progress.phase}"
-        if terminal:
-            print(f"\r\x1b[K{line[:78]}", end="", flush=True)
-        elif reader.is_alive():
-            print(line, flush=True)
-    code = pip.wait()
-    if terminal:
-        print("\r\x1b[K", end="")
     if code:
         print("".join(line for line in lines if not _EXPECTED.search(line)), end="", file=sys.stderr)
         print(f"Setting up failed: pip ended with {code}; what it said is above.", file=sys.stderr)
@@ -98,6 +85,27 @@ def main(targets: list[str]) -> int:
     return code
 
 
+def watch(command: list[str], progress: Progress) -> tuple[int, list[str]]:
+    """Run a program, tell every few seconds what it does, and give its exit code and output."""
+    since = time.monotonic()
+    program = subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    lines: list[str] = []
+    assert program.stdout is not None
+    reader = Thread(target=_read, args=(program.stdout, lines, progress), daemon=True)
+    reader.start()
+    terminal = sys.stdout.isatty()
+    while reader.is_alive():
+        reader.join(EVERY if terminal else EVERY_LOGGED)
+        line = f"  {time.monotonic() - since:4.0f} s  {progress.phase}"
+        if terminal:
+            print(f"\r\x1b[K{line[:78]}", end="", flush=True)
+        elif reader.is_alive():
+            print(line, flush=True)
+    if terminal:
+        print("\r\x1b[K", end="")
+    return program.wait(), lines
+
+
 def _read(stream: IO[str], lines: list[str], progress: Progress) -> None:
     for line in stream:
         lines.append(line)
@@ -105,4 +113,4 @@ def _read(stream: IO[str], lines: list[str], progress: Progress) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:] or ["."]))
+    sys.exit(main(sys.argv[1:]))
