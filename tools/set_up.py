@@ -9,6 +9,7 @@ virtual environment in the same way.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -85,10 +86,21 @@ def main(words: list[str]) -> int:
     return code
 
 
+def environment() -> dict[str, str]:
+    """Return the environment for pip, which also those pips see that it starts for the compiler's packages.
+
+    Compiling every module of every package to bytecode takes half of installing, and few are ever imported; Python
+    does it at the first import, unless it may not write.
+    """
+    return {**os.environ} if os.environ.get("PYTHONDONTWRITEBYTECODE") else {**os.environ, "PIP_COMPILE": "0"}
+
+
 def watch(command: list[str], progress: Progress) -> tuple[int, list[str]]:
     """Run a program, tell every few seconds what it does, and give its exit code and output."""
     since = time.monotonic()
-    program = subprocess.Popen(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    program = subprocess.Popen(
+        command, cwd=ROOT, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
     lines: list[str] = []
     assert program.stdout is not None
     reader = Thread(target=_read, args=(program.stdout, lines, progress), daemon=True)
