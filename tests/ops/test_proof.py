@@ -270,6 +270,20 @@ def test_bytes_and_levels_change_by_rule(tmp_path: Path) -> None:
     assert [m.decode()["level"] for m in old["/rosout"]] == [1, 2, 4, 8, 16, 32]
 
 
+@pytest.mark.parametrize("suffix", [".db3", ".bddf"])
+def test_files_that_overlap_in_time_keep_their_values(tmp_path: Path, suffix: str) -> None:
+    text = ros1msg.full_text("std_msgs/Int32")
+    for n in (0, 1):
+        with logreel.create(tmp_path / f"{n}.bag") as w:
+            channel = w.add_channel("/n", Schema("std_msgs/Int32", "ros1msg", text))
+            for i in range(n, 40, 2):
+                w.write(channel, T0 + i, {"data": i})
+    with logreel.open([tmp_path / "0.bag", tmp_path / "1.bag"], anyway=True) as log:
+        logreel.convert(log, tmp_path / f"new{suffix}")
+    new = next(ch for ch in logreel.open(tmp_path / f"new{suffix}").channels.values() if len(ch))
+    assert new["data"].tolist() == (new.times - new.times[0]).tolist() == [*range(40)]
+
+
 def test_camera_info_has_small_letters(tmp_path: Path) -> None:
     made = ros1to2.to_ros2(Schema("sensor_msgs/CameraInfo", "ros1msg", ""))
     renamed = {pair.source: pair.target for pair in made.leaves() if pair.source != pair.target}

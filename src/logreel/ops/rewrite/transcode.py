@@ -492,17 +492,21 @@ class Transcode(Transform):
         if len(stay):
             payloads.append(replace(batch.payloads.rows(stay), side_columns=None))
             places.append(stay)
+        # A channel of several files has a queue for each; its messages are encoded in the order of writing.
+        queues_of: dict[int, list[int]] = {}
         for queue in queues.tolist():
             if kinds[queue]:
-                of_queue = np.flatnonzero(batch.queue == queue)
-                channel = self.transcoded[int(batch.channels[queue])]
-                due = batch.time[of_queue]
-                time[of_queue] = self._new.format_writer.stored_times(due)
-                made, kept, times = channel.encode(len(of_queue), time[of_queue])
-                channel.rounded += int(np.count_nonzero(time[of_queue[kept]] != due[kept]))
-                time[of_queue[kept]] = times
-                payloads.append(made)
-                places.append(of_queue[kept])
+                queues_of.setdefault(int(batch.channels[queue]), []).append(queue)
+        for number, members in queues_of.items():
+            is_member = batch.queue == members[0] if len(members) == 1 else np.isin(batch.queue, members)
+            rows = np.flatnonzero(is_member)
+            channel, due = self.transcoded[number], batch.time[rows]
+            time[rows] = self._new.format_writer.stored_times(due)
+            made, kept, times = channel.encode(len(rows), time[rows])
+            channel.rounded += int(np.count_nonzero(time[rows[kept]] != due[kept]))
+            time[rows[kept]] = times
+            payloads.append(made)
+            places.append(rows[kept])
         place = np.concatenate(places)
         order = np.argsort(place)
         rows = place[order]
