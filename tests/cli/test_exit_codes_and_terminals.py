@@ -292,7 +292,7 @@ def cost(spawn: Spawn, *args: str) -> tuple[int, int, int]:
         ("info flight.ulg", 50, 150, 625),
         ("cat -n 3 flight.ulg", 80, 178, 940),
         ("params flight.ulg", 62, 158, 725),
-        ("text flight.ulg", 66, 164, 776),
+        ("text flight.ulg", 66, 164, 780),
     ],
 )
 def test_small_commands_load_little(
