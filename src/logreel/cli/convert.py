@@ -195,11 +195,9 @@ def convert(
         return inputs.each_log(logs, lambda log: job.write(log, job.destination(), out), False)
     if not inputs.is_folder(out) and table_of_logs(target) is not None:
         return job.write_one_table()
-    one_file = rendering["layout"] == "long" or rendering["align"] is not None
-    one_file = one_file or target.shape in (Shape.WHOLE, Shape.LOG)
-    return inputs.write_each(
-        logs, out, job.write, target.suffix if one_file else f"{target.suffix}/", as_json
-    )
+    is_table = rendering["layout"] == "long" or rendering["align"] is not None
+    ending = "" if is_table or target.shape in (Shape.WHOLE, Shape.LOG) else "/"
+    return inputs.write_each(logs, out, job.write, target.suffix + ending, as_json)
 
 
 @dataclass(frozen=True)

@@ -309,7 +309,6 @@ def convert(
             target.stream.keep_sources(inputs_of(log))
         made = None if changes is None else changes.made_of(log, files)
         log = log if made is None else made.log
-        is_folder_of_files = not is_one_table and is_folder(output, name)
         shift_of(log, rendering.utc)
         job = _job(log, output, target, chosen, fields)
         job.utc, job.interpolate, job.frames = rendering.utc, rendering.interpolate, rendering.frames
@@ -317,19 +316,24 @@ def convert(
             job.notes, job.skipped = [*made.notes, *job.notes], [*made.skipped, *job.skipped]
         if is_one_table:
             done = one_table(job, output, name, target.force, alignment)
-        elif output.shape is Shape.WHOLE:
-            done = one_for_all(job, output, name, target.force)
-        elif is_folder_of_files:
-            done = one_folder(job, output, name, target.force)
-        elif len(job.channels) != 1:
-            raise UsageError(
-                f"{len(job.channels)} channels do not fit into one file",
-                hint=f"write the folder {name}/, or choose one channel with topics=",
-            )
         else:
-            write = one_video if output.shape is Shape.VIDEOS else one_channel
-            done = write(job, output, name, target.force)
+            done = _written(job, output, name, target.force)
         return _with_manifest(done, log, manifest, target.force)
+
+
+def _written(job: Job, output: Output, name: str, force: bool) -> Converted:
+    """Write the channels of *job*: a file for all, a folder with a file for each, or a file for the only one."""
+    if output.shape is Shape.WHOLE:
+        return one_for_all(job, output, name, force)
+    if is_folder(output, name):
+        return one_folder(job, output, name, force)
+    if len(job.channels) != 1:
+        raise UsageError(
+            f"{len(job.channels)} channels do not fit into one file",
+            hint=f"write the folder {name}/, or choose one channel with topics=",
+        )
+    write = one_video if output.shape is Shape.VIDEOS else one_channel
+    return write(job, output, name, force)
 
 
 def _check_manifest(manifest: str | os.PathLike[str], name: str, is_stream: bool, force: bool) -> None:
