@@ -75,12 +75,12 @@ CEILINGS = {
     "private members of other objects": 9,
     "class names with several ideas": 15,
     "names that say nothing": 289,
-    "places named by a string": 116,
+    "places named by a string": 117,
     "subclasses of the engine": 0,
     "folders whose __init__ says nothing": 0,
 }
 #: Most lines and files of the source, and least median of the lines of a file: a file holds a whole concept.
-MOST_CODE_LINES, MOST_FILES, LEAST_MEDIAN = 150_000, 450, 285
+MOST_CODE_LINES, MOST_FILES, LEAST_MEDIAN = 147_100, 453, 285
 
 
 class Import(NamedTuple):

@@ -87,17 +87,17 @@ def _actors(log: Log, states: ActorStates, others: set[int]) -> Iterator[_Actor]
     order = np.lexsort((states.time, states.id))
     edges = np.flatnonzero(np.diff(states.id[order])) + 1
     for rows in np.split(order, edges) if len(order) else []:
-        number, kind = int(states.id[rows[0]]), str(states.kind[rows[0]])
+        number, actor_type = int(states.id[rows[0]]), str(states.kind[rows[0]])
         known = rows[
             np.isfinite(states.position[rows]).all(axis=1) & np.isfinite(states.rotation[rows]).all(axis=1)
         ]
-        if kind not in _ELEMENTS or not len(known):
+        if actor_type not in _ELEMENTS or not len(known):
             others.add(number)
             continue
         known = known[np.append(True, np.diff(states.time[known]) > 0)]
         yield _Actor(
-            f"{kind}_{number}",
-            _ELEMENTS[kind],
+            f"{actor_type}_{number}",
+            _ELEMENTS[actor_type],
             _category(log, number, str(states.model[rows[0]])),
             str(states.model[rows[0]]),
             states.time[known],

@@ -296,10 +296,10 @@ class _Parser:
 
     def whole(self) -> _Expression:
         """Return the condition; raises UsageError if it is none, or if there is more."""
-        whole = self._field() if self.is_change else self._condition()
+        expression = self._field() if self.is_change else self._condition()
         if self._next < len(self._tokens):
             self._refuse(self._peek()[1])
-        return whole
+        return expression
 
     def _field(self) -> _Expression:
         token_type, token = self._peek()
