@@ -109,7 +109,7 @@ _windows = (
     examples={
         "logreel record notes.bag --from messages.ndjson": "write a log from lines of JSON",
         "logreel record robot.bag --from ros -t /imu --split-size 1GB": "record a topic of a running ROS system",
-        'logreel record robot.bag --from ros --ring 60s --trigger "battery.voltage < 14"': "only around such moments",
+        'logreel record a.bag --from ros --ring 60s --trigger "battery.voltage < 14"': "only around such moments",
     },
 )
 @click.argument("target", metavar="[OUT]", required=False, type=options.FILE)

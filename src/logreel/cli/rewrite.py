@@ -64,7 +64,7 @@ def _written(
         "logreel slice flight.ulg -S +10s -E +20s -o part.ulg": "ten seconds of a log",
         "logreel slice drive.bag -x '/camera/*' -o small.bag": "a log without its pictures",
         'logreel slice flight.ulg --where "sensor_gps.fix_type = 3" -o fix.ulg': "messages that meet a condition",
-        'logreel slice flight.ulg --around "battery_status.current_a > 20" -o loads.ulg': "only around such moments",
+        'logreel slice flight.ulg --around "battery_status.current_a>=20" -o hi.ulg': "only around such moments",
     },
 )
 @options.selection("topics", "exclude", "start", "end", "where", "around", "count", "keep_latched", "latched")
@@ -260,7 +260,7 @@ def _parts(every: str | None, size: str | None, **members: Any) -> dict[str, Any
         "logreel split flight.ulg --every 20s -o parts": "a log for every 20 seconds",
         "logreel split flight.ulg --on vehicle_status.nav_state -o modes": "a log for each flight mode",
         'logreel split flight.ulg --where "vehicle_status.arming_state = 2" -o armed': "a log for each time armed",
-        'logreel split flight.ulg --around "battery_status.current_a > 20" -o loads': "a log for each window",
+        'logreel split flight.ulg --around "battery_status.current_a>=20" -o loads': "a log for each window",
     },
 )
 @options.selection(
