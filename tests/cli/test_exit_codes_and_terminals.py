@@ -291,7 +291,7 @@ def cost(spawn: Spawn, *args: str) -> tuple[int, int, int]:
         ("info --help", 5, 70, 26),
         ("info flight.ulg", 50, 150, 625),
         ("cat -n 3 flight.ulg", 80, 178, 940),
-        ("params flight.ulg", 62, 158, 725),
+        ("params flight.ulg", 62, 158, 728),
         ("text flight.ulg", 66, 164, 780),
     ],
 )

@@ -42,6 +42,11 @@ LONG = 60
 ABSENT = "-"
 
 
+def _known_types(with_types: bool, rules: tuple[str, ...], wanted: tuple[str, ...]) -> dict[str, Any]:
+    """Return what types are compared with, as keyword arguments of the library."""
+    return {"types": with_types, "rules": rules, "to": wanted}
+
+
 @verb(
     examples={
         "logreel check flight.ulg": "damage and irregularities of a log",
@@ -71,14 +76,18 @@ ABSENT = "-"
     type=options.FILE,
     help="Learn into this contract, and keep what a person changed in it; with -o into another file.",
 )
-@click.option(
-    "--types",
-    "with_types",
-    is_flag=True,
-    help="Also compare types with known definitions: what would have to be migrated.",
+@options.as_object(
+    "known",
+    _known_types,
+    click.option(
+        "--types",
+        "with_types",
+        is_flag=True,
+        help="Also compare types with known definitions: what would have to be migrated.",
+    ),
+    options.rules,
+    options.wanted,
 )
-@options.rules
-@options.wanted
 @options.selection()
 @inputs.text_output
 @inputs.logs("segment", "decrypt", "definitions")
@@ -90,9 +99,7 @@ def check(
     max_size: str | None,
     learn: bool,
     update: str | None,
-    with_types: bool,
-    rules: tuple[str, ...],
-    wanted: tuple[str, ...],
+    known: dict[str, Any],
     selection: Selection,
     as_json: bool,
 ) -> int:
@@ -111,7 +118,7 @@ def check(
     from logreel.ops.inspect.check import check as look
 
     if learn or update is not None:
-        if as_json or contract is not None or max_size is not None or with_types or rules or wanted:
+        if as_json or contract is not None or max_size is not None or any(known.values()):
             raise UsageError("--learn writes a contract, and goes with -t, -x, --update and -o only")
         return _learn(logs, selection, update)
     required = None
@@ -129,7 +136,7 @@ def check(
     def answer(names: inputs.Names) -> Checked:
         with logs.open(names) as log:
             inputs.note_decrypted(log)
-            return look(log, **chosen, contract=required, types=with_types, rules=rules, to=wanted)
+            return look(log, **chosen, contract=required, **known)
 
     results, code = inputs.print_each(logs, answer, _show_findings, as_json)
     return code or (FOUND if any(result.worse(fail_on) for result in results) else 0)

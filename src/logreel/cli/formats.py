@@ -136,7 +136,7 @@ def _show_definition(entry: Entry) -> None:
 @verb(
     examples={
         "logreel new-format thermo": "a package in logreel-thermo that reads logs named x.thermo",
-        "logreel new-format thermo -o ~/thermo": "in another folder",
+        "logreel new-format thermo -o thermo-reader": "in another folder",
     },
 )
 @click.argument("name", metavar="NAME")
