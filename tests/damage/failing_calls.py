@@ -175,7 +175,7 @@ class Runner:
         self._numbers, self._crash = itertools.count(), scratch / "crash"
 
     def prepare(self, verb: str, words: list[str]) -> Path:
-        """Return a new folder with the samples that a command line names; those of datasets need one."""
+        """Return a new folder with the samples that a command line names; those of datasets and manifests need one."""
         base = self._scratch / f"base{next(self._numbers)}"
         needs_dataset = verb.startswith("fleet ") and verb != "fleet ingest"
         base.mkdir()
@@ -183,13 +183,18 @@ class Runner:
             if (needs_dataset and name.startswith("logs/")) or {name, name.partition("/")[0]} & {*words}:
                 (base / name).parent.mkdir(exist_ok=True)
                 (base / name).write_bytes(data)
-        if needs_dataset:
+        if needs_dataset or verb == "verify":
+            if verb == "verify":
+                (base / "drive.bag").write_bytes(self._samples["old.bag"])
             child = os.fork()
             if not child:
                 from support.harness.faults import Inline
 
                 os.chdir(base)
-                logreel.fleet.ingest("logs", "fleet", engine=Inline())
+                if verb == "verify":
+                    logreel.convert("drive.bag", "drive/", manifest="drive.json")
+                else:
+                    logreel.fleet.ingest("logs", "fleet", engine=Inline())
                 os._exit(0)
             assert os.waitpid(child, 0)[1] == 0
         return base

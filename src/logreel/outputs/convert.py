@@ -323,9 +323,10 @@ def convert(
 
 def _written(job: Job, output: Output, name: str, force: bool) -> Converted:
     """Write the channels of *job*: a file for all, a folder with a file for each, or a file for the only one."""
+    into_folder = is_folder(output, name)
     if output.shape is Shape.WHOLE:
         return one_for_all(job, output, name, force)
-    if is_folder(output, name):
+    if into_folder:
         return one_folder(job, output, name, force)
     if len(job.channels) != 1:
         raise UsageError(
