@@ -49,10 +49,14 @@ def test_the_package_passes_its_tests_as_it_is(
 
 
 @pytest.mark.parametrize("name", ["ulog", "Thermo", "9lives", "a-b", "class", "", "../x", "a" * 65])
-def test_names_that_cannot_be_are_refused(run: Run, name: str) -> None:
+def test_names_that_cannot_be_are_refused(
+    run: Run, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
     done = run("new-format", name)
     assert done.code == 2
-    assert not [path for path in Path.cwd().iterdir() if "logreel-" in path.name]
+    assert [path.name for path in tmp_path.rglob("*")] == ["here"]
 
 
 def test_nothing_that_exists_is_touched(run: Run, tmp_path: Path) -> None:

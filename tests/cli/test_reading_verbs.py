@@ -302,7 +302,7 @@ def test_convert_writes_tables_and_keeps_existing_ones(run: Run, logs: Path, tmp
     assert (tmp_path / "x.parquet" / "sensor_accel-1.parquet").exists()
     assert run("convert", logs / "flight.ulg", out).code == 1
     found = run("convert", logs / "flight.ulg", out, "--force", "--json").json
-    assert list(found) == ["path", "output", "channels", "shared", "skipped", "notes", "problems"]
+    assert list(found) == ["path", "output", "channels", "shared", "skipped", "notes", "ledger", "problems"]
     assert found["shared"] is None
     one = tmp_path / "one.parquet"
     assert run("convert", logs / "tiny.ulg", one, "-t", "pair", "-S", "+20ms", "-E", "+40ms").code == 0

@@ -26,6 +26,7 @@ def test_slice_selects_topics_and_interval(run: Run) -> None:
         "slice", "a.bag", "-o", "b.bag", "-t", "/t*", "-t", "/imu", "-x", "/tf", "-S", "+0.2s", "-E", "-0.2s"
     )
     assert done.code == 0, done.err
+    assert done.err.count("\n") == 2, done.err
     interval, written = done.err.splitlines()
     assert interval.startswith("logreel: a.bag: interval: +0.2 s to ")
     assert written.startswith("logreel: wrote ")

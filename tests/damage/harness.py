@@ -18,8 +18,9 @@ import logreel
 ROOM_MIB = 1024
 #: Of a processor: ten times what the slowest case takes here, or nearly; growth has tests of its own.
 SECONDS = 30.0
-#: Growth of resident memory that is fine: a constant, and a multiple of the file.
-GROWTH, GROWTH_FACTOR = 64 << 20, 4
+#: Growth of resident memory that is fine: a constant, which is the heap of a worker that has just started, and a
+#: multiple of the file.
+GROWTH, GROWTH_FACTOR = 80 << 20, 4
 GOOD = {"clean", "problems", "refused"}
 #: Sanitizers reserve terabytes of address space, keep what is freed, and are slow: they judge other things.
 SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")

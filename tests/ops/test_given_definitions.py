@@ -208,7 +208,9 @@ def test_the_command_line_carries_definitions_and_types(tmp_path: Path, folder: 
 
 
 #: They ask nothing that a definition could answer, or, as fleet, open logs in other processes.
-WITHOUT = {"definitions", "add", "index", "demo", "formats", "new-format", "completion", "du", "fleet"}
+WITHOUT = {
+    "definitions", "add", "index", "demo", "formats", "new-format", "completion", "du", "fleet", "verify",
+}  # fmt: skip
 
 
 def test_every_verb_that_opens_a_log_takes_definitions_and_types() -> None:
