@@ -42,6 +42,17 @@ LONG = 60
 ABSENT = "-"
 
 
+def fail_on(default: str) -> options.Declare:
+    """Return a decorator that adds the option for the lowest severity of findings that is a failure."""
+    return click.option(
+        "--fail-on",
+        type=click.Choice(SEVERITIES),
+        default=default,
+        show_default=True,
+        help="Lowest severity that gives exit code 4.",
+    )
+
+
 def _known_types(with_types: bool, rules: tuple[str, ...], wanted: tuple[str, ...]) -> dict[str, Any]:
     """Return what types are compared with, as keyword arguments of the library."""
     return {"types": with_types, "rules": rules, "to": wanted}
@@ -54,13 +65,7 @@ def _known_types(with_types: bool, rules: tuple[str, ...], wanted: tuple[str, ..
         "logreel check --learn logs -o contract.toml": "what good logs have in common, as a contract",
     },
 )
-@click.option(
-    "--fail-on",
-    type=click.Choice(SEVERITIES),
-    default="warn",
-    show_default=True,
-    help="Lowest severity that gives exit code 4.",
-)
+@fail_on("warn")
 @click.option(
     "--contract", metavar="FILE", type=options.FILE, help="TOML file with further requirements on the log."
 )
@@ -220,13 +225,7 @@ def _finding_text(finding: Finding) -> str:
     metavar="NAME",
     help="Run only this detector, or those that match a pattern; may be repeated.",
 )
-@click.option(
-    "--fail-on",
-    type=click.Choice(SEVERITIES),
-    default="error",
-    show_default=True,
-    help="Lowest severity that gives exit code 4.",
-)
+@fail_on("error")
 @options.selection("topics", "exclude", "start", "end", "where", "segment")
 @inputs.text_output
 @inputs.logs("decrypt", "definitions")

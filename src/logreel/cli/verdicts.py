@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from logreel.cli import draw, inputs, options
+from logreel.cli.check import fail_on
 from logreel.cli.help import verb
-from logreel.errors import SEVERITIES
 
 if TYPE_CHECKING:
     from logreel.errors import Severity
@@ -41,13 +41,7 @@ LISTED = 20
     type=options.FILE,
     help="A good run, which the page shows beside those that fail.",
 )
-@click.option(
-    "--fail-on",
-    type=click.Choice(SEVERITIES),
-    default="warn",
-    show_default=True,
-    help="Lowest severity that gives exit code 4.",
-)
+@fail_on("warn")
 @click.option(
     "-o",
     "--output",
