@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from logreel.errors import LogError
-from logreel.io.atomic_file import exists, name_it, sync_folder, sync_name, target_of
+from logreel.io.atomic_file import exists, name_it, sync_folder, sync_name, target_of, temporary_for
 from logreel.io.locking import create_locked, is_at, lock
 
 try:
@@ -188,8 +188,8 @@ class Appender:
             self._old = OldFile(self._target, self.name)
         elif os.path.lexists(self._target) and not force:
             raise exists(path)
-        hidden = f".logreel-{os.urandom(6).hex()}.partial"
-        self._active = self._target.with_name(self._target.name + ACTIVE if keep else hidden)
+        active = self._target.with_name(self._target.name + ACTIVE)
+        self._active = active if keep else temporary_for(self._target)
         #: Bytes not yet written to the file: the buffer, how many, and how many of them are committed.
         self._pending = memoryview(bytearray(ROOM))
         # After everything that may lack memory: nothing would remove the file.
@@ -355,7 +355,7 @@ class Appender:
     def splice(self, place: int, size: int, piece: Piece) -> None:
         """Replace *size* bytes at *place* by *piece* of any length; the bytes after it move, through a second file."""
         self.flush()
-        other = self._active.with_name(f".logreel-{os.urandom(6).hex()}.partial")
+        other = temporary_for(self._active)
         try:
             handle = os.open(other, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
             try:

@@ -102,9 +102,14 @@ def sync_name(target: Path, path: str | os.PathLike[str]) -> None:
         ) from error
 
 
+def temporary_for(target: Path) -> Path:
+    """Return a hidden name for a temporary file or folder in the folder of *target*."""
+    return target.with_name(f".logreel-{os.urandom(6).hex()}.partial")
+
+
 def replace_text(path: Path, text: str) -> None:
     """Write a file of UTF-8 text in place of the one at *path*, whole or not at all; raises OSError, else LogError."""
-    temporary = path.with_name(f".logreel-{os.urandom(6).hex()}.partial")
+    temporary = temporary_for(path)
     try:
         with open(temporary, "x", encoding="utf-8") as out:
             out.write(text)

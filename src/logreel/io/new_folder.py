@@ -10,12 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from logreel.errors import LogError
-from logreel.io.atomic_file import exchange, exists, sync_folder, sync_name, target_of
-
-
-def temporary_for(target: Path) -> Path:
-    """Return a hidden name for a temporary file in the folder of *target*."""
-    return target.with_name(f".logreel-{os.urandom(6).hex()}.partial")
+from logreel.io.atomic_file import exchange, exists, sync_folder, sync_name, target_of, temporary_for
 
 
 @contextlib.contextmanager

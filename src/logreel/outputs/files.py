@@ -15,8 +15,16 @@ from typing import IO, TYPE_CHECKING, cast
 
 from logreel.errors import LogError
 from logreel.io.append_file import ACTIVE
-from logreel.io.atomic_file import exists, keep_sources, name_it, sync_folder, sync_name, target_of
-from logreel.io.new_folder import begun_folder, free_folder, install, temporary_for
+from logreel.io.atomic_file import (
+    exists,
+    keep_sources,
+    name_it,
+    sync_folder,
+    sync_name,
+    target_of,
+    temporary_for,
+)
+from logreel.io.new_folder import begun_folder, free_folder, install
 from logreel.io.output_stream import OutputStream
 from logreel.log.scan import Attachment
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import MissingDependencyError, UsageError
-from logreel.io.atomic_file import make_folders, sync_folder
+from logreel.io.atomic_file import make_folders, sync_folder, temporary_for
 from logreel.outputs.dataset.episode import (
     KEYS,
     Episode,
@@ -319,7 +319,7 @@ def _put(src: Path, dst: Path) -> None:
     """Give an existing file a second name, in one step, replacing another one."""
     import os
 
-    beside = dst.with_name(f".logreel-{os.urandom(6).hex()}.partial")
+    beside = temporary_for(dst)
     link(src, beside)
     os.replace(beside, dst)
     sync_folder(dst.parent)
