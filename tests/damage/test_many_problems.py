@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
 import pytest
 
 import logreel
@@ -76,3 +80,18 @@ def test_problems_are_not_hashed_again_for_each_that_is_added(monkeypatch: pytes
         problems.append(Problem("index", n, 1, True, "wrong"))
     assert len(problems) == 2 * MANY
     assert hashed <= 4 * MANY
+
+
+def test_threads_note_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = Problem.__hash__
+
+    def slow(self: Problem) -> int:
+        time.sleep(0.001)
+        return usual(self)
+
+    monkeypatch.setattr(Problem, "__hash__", slow)
+    noted, problems = Noted(), list[Problem]()
+    due = [Problem("chunk", n, 1, True, "damaged") for n in range(8)]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(partial(noted.add, problems), due * 2))
+    assert sorted(problem.offset for problem in problems) == list(range(8))

@@ -33,9 +33,12 @@ def written_files() -> Iterator[list[str]]:
         _HOOKS.append(_note)
     _WRITTEN.clear()
     _WATCHES.append(True)
+    # A module that is imported in the block for the first time would be compiled into a file.
+    compiles, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         yield _WRITTEN
     finally:
+        sys.dont_write_bytecode = compiles
         _WATCHES.clear()
 
 
