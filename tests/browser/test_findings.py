@@ -88,3 +88,37 @@ def test_a_log_without_a_fault_says_what_was_looked_at(view: Any, tmp_path: Path
     assert "no fault found" in text
     assert "detectors, the checks of times, the reader and the text of the log" in text
     found.shot("no-findings")
+
+
+#: Real logs that no rule of the findings was made for, the answer to "what happened?", and when, in s after the start.
+ANSWERS = {
+    "ulog/ekf_failure.ulg": ("Attitude failure detected", 68.1),
+    "ulog/quadrotor_local.ulg": ("Low battery", 77.0),
+    "ulog/battery_brownout.ulg": ("no battery is measured in the air", 4.4),
+    "ulog/corrupt_actuator_armed_wrong_size.ulg": ("711032 bytes of zeros", 22.2),
+    "rosbag/v20_dmg_tail_cut.bag": ("the last 1247 bytes are a cut record", 8.34),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_what_happened_is_told_without_a_click_and_shown_with_one(view: Any, shared: Path, name: str) -> None:
+    what, when = ANSWERS[name]
+    opened = view(shared / "data" / name)
+    page = opened.page
+    page.wait_for_selector("#panel-findings[data-ready]")
+    opened.settle()
+    finding = page.locator("ol[aria-label=Faults] .finding", has_text=what).first
+    # Without a click, and without scrolling: what, and when.
+    box = finding.bounding_box()
+    assert box["y"] + box["height"] < page.viewport_size["height"]
+    assert float(finding.locator(".time").inner_text().split()[0]) == pytest.approx(when, abs=0.05)
+    # With one: the moment with some time before it, and curves.
+    finding.click()
+    page.wait_for_selector("#panel-findings li[aria-current=true]")
+    opened.settle()
+    low, high = opened.window
+    assert low < when * NS < high + 0.05 * NS
+    assert low <= max(0.0, when - 1) * NS
+    assert opened.cursor == pytest.approx(when, abs=0.2)
+    assert page.locator("#plots .frame .legend li").count() > 0
+    opened.shot(f"answer-{Path(name).stem}")
