@@ -9,6 +9,7 @@ import pytest
 
 import logreel
 from logreel.log.log import Log
+from logreel.meaning.curves import FUNCTIONS
 from logreel.ops.inspect.incidents import Incidents, incidents, looked_at
 from support.builders.crash import ARMED, FAILSAFE, FALL, LOW, SAID, START, TOLD, crash
 from support.samples.carla.drive import drive
@@ -95,6 +96,7 @@ def test_damage_has_the_time_around_it_and_the_time_between_messages(tmp_path: P
         assert log.end is not None
         assert log.start < worst.spans[0][0] <= log.end
         assert {s.function for s in worst.series} == {"interval"}
+        assert {s.unit for s in worst.series} == {FUNCTIONS["interval"].unit("")}
 
 
 def test_a_sound_log_says_what_was_looked_at(tmp_path: Path) -> None:

@@ -204,7 +204,7 @@ class _Curves:
     def of_times(self, topics: Iterable[str]) -> tuple[Series, ...]:
         """Return the time between messages of *topics*."""
         present = [topic for topic in topics if topic in self._log.channels and len(self._log[topic]) > 1]
-        return tuple(Series(topic, "", "interval", topic, "s") for topic in present[:CURVES])
+        return tuple(Series(topic, "", "interval", f"{topic} interval", "ms") for topic in present[:CURVES])
 
     def of_topics(self, topics: Iterable[str]) -> tuple[Series, ...]:
         """Return the curves of the first chart of *topics*, else the time between their messages."""
