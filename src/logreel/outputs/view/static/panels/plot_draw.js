@@ -105,7 +105,7 @@ export function marks(u, context, logs) {
         ctx.fillRect(x - ratio / 2, y, ratio, box.height);
         ctx.globalAlpha = 1;
         for (const [dx, dy] of [[0, 0], [2.4 * size, size], [0, 2 * size]]) ctx.lineTo(x + dx, y + dy);
-      } else      if (mark.kind === "parameter") {
+      } else if (mark.kind === "parameter") {
         for (const [dx, dy] of [[0, 0], [size, size], [0, 2 * size], [-size, size]]) ctx.lineTo(x + dx, y + dy);
       } else for (const [dx, dy] of [[-size, 0], [size, 0], [0, 1.7 * size]]) ctx.lineTo(x + dx, y + dy);
       ctx.fill();
@@ -176,15 +176,18 @@ export function stripes(u, lanes) {
   ctx.restore();
 }
 
-/** Write the units of the axes at their upper ends: [[key, text]]. */
+/** Write the units of the axes at their upper ends, on a ground on which they can be read: [[key, text]]. */
 export function units(u, texts) {
   clip(u, (ctx, box, ratio) => {
-    ctx.fillStyle = css("--faint");
     ctx.textBaseline = "top";
     for (const [key, text] of texts) {
       if (!text) continue;
-      ctx.textAlign = key === "y" ? "left" : "right";
-      ctx.fillText(text, key === "y" ? box.left + 4 * ratio : box.left + box.width - 36 * ratio, box.top + 8 * ratio);
+      const size = ctx.measureText(text).width, top = box.top + 8 * ratio;
+      const left = key === "y" ? box.left + 4 * ratio : box.left + box.width - 36 * ratio - size;
+      ctx.fillStyle = fade(css("--panel"), 0.8);
+      ctx.fillRect(left - 2 * ratio, top - ratio, size + 4 * ratio, 12 * ratio);
+      ctx.fillStyle = css("--faint");
+      ctx.fillText(text, left, top);
     }
   });
 }
