@@ -288,7 +288,7 @@ def _service_options(**members: Any) -> dict[str, Any]:
     "--meshes",
     metavar="DIR",
     type=options.FOLDER,
-    help="Folder with the STL files that the description of a robot in the log names, for 3D.",
+    help="Folder with the meshes (STL, Collada, OBJ) that the description of a robot in the log names, for 3D.",
 )
 @_service("Address to listen at; others than this machine need --allow-host.", "viewer", usual=VIEWER)
 @options.opening("decrypt", "definitions")

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
-from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -21,28 +17,24 @@ from logreel.lenses import Joints, lenses_of
 from logreel.lenses.rotation import multiplied
 from logreel.log.times import SECOND
 from logreel.meaning.frames import NOWHERE, FramePlace, FramesAt
+from logreel.meaning.meshes import MeshFolder
+from logreel.meaning.xml_tree import Element, xml_tree
 
 if TYPE_CHECKING:
     from logreel.log.log import Channel, Log
 
 #: Name of the topic (its last part) or parameter with the description, and of the field of its text.
 DESCRIPTION, FIELD = "robot_description", "data"
-#: Characters of a description; its elements, and how deep they are; joints between a link and the root.
-CHARACTERS, ELEMENTS, DEPTH, CHAIN = 8 << 20, 50_000, 32, 256
+#: Characters of a description; joints between a link and the root.
+CHARACTERS, CHAIN = 8 << 20, 256
 #: Shapes of one robot, and its files of meshes.
 SHAPES, FILES = 5000, 255
-#: Bytes of a mesh, and its triangles.
-MESH_BYTES, TRIANGLES = 64 << 20, 500_000
 #: Messages with states of joints before a moment, and ns, that are looked through.
 STATES, STATES_NS = 64, 5 * SECOND
 #: Colour of shapes without one.
 GREY = (0.65, 0.67, 0.7, 1.0)
 #: Shapes that are drawn as they are, by the number that says so in an answer.
 SOLIDS = ("arrow", "cube", "sphere", "cylinder")
-#: Bytes of the head of a binary STL, of its count, and of a triangle.
-_STL_HEAD, _STL_COUNT = 80, 84
-_VERTEX = re.compile(rb"\bvertex\s+(\S{1,40})\s+(\S{1,40})\s+(\S{1,40})", re.IGNORECASE)
-_TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("more", "<u2")])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,62 +149,11 @@ class Robot:
         return position
 
 
-class _Element:
-    __slots__ = ("attributes", "children", "name")
-
-    def __init__(self, name: str, attributes: dict[str, str]) -> None:
-        self.name, self.attributes = name, attributes
-        self.children: list[_Element] = []
-
-    def each(self, name: str) -> Iterator[_Element]:
-        return (child for child in self.children if child.name == name)
-
-    def first(self, *path: str) -> _Element | None:
-        element: _Element | None = self
-        for name in path:
-            element = next(element.each(name), None) if element is not None else None
-        return element
-
-    def get(self, name: str, otherwise: str = "") -> str:
-        return self.attributes.get(name, otherwise)
-
-
-def _parsed(text: str) -> _Element:
-    """Return the root of an XML text without a document type, which could name entities and files."""
-    # Only for logs with a description.
-    from xml.parsers import expat
-
-    top = _Element("", {})
-    stack, count = [top], 0
-
-    def start(name: str, attributes: dict[str, str]) -> None:
-        nonlocal count
-        count += 1
-        if count > ELEMENTS or len(stack) > DEPTH:
-            raise UnsupportedError("the description of the robot is too large or too deep")
-        element = _Element(name, attributes)
-        stack[-1].children.append(element)
-        stack.append(element)
-
-    def no_doctype(*about: Any) -> None:
-        raise UnsupportedError("the description of the robot has a document type, which is not read")
-
-    parser = expat.ParserCreate()
-    parser.StartElementHandler = start
-    parser.EndElementHandler = lambda name: stack.pop()
-    parser.StartDoctypeDeclHandler = no_doctype
-    try:
-        parser.Parse(text, True)
-    except expat.ExpatError as error:
-        raise UnsupportedError(f"the description of the robot is no XML: {error}") from error
-    return top
-
-
 def read_urdf(text: str) -> Robot:
     """Return the robot that a URDF describes; raises UnsupportedError for what is none, or too large."""
     if len(text) > CHARACTERS:
         raise UnsupportedError(f"the description of the robot has {len(text)} characters")
-    robot = _parsed(text).first("robot")
+    robot = xml_tree(text, "the description of the robot").first("robot")
     if robot is None:
         raise UnsupportedError("the description of the robot is no URDF")
     materials = {
@@ -241,7 +182,7 @@ def _numbers(text: str, count: int, otherwise: float = 0.0) -> F64:
     return values if is_sound else np.full(count, otherwise)
 
 
-def _place(element: _Element) -> FramePlace:
+def _place(element: Element) -> FramePlace:
     origin = element.first("origin")
     if origin is None:
         return NOWHERE
@@ -253,7 +194,7 @@ def _place(element: _Element) -> FramePlace:
     return FramePlace(_numbers(origin.get("xyz"), 3), multiplied(turns[2], multiplied(turns[1], turns[0])))
 
 
-def _colour(material: _Element) -> tuple[float, float, float, float] | None:
+def _colour(material: Element) -> tuple[float, float, float, float] | None:
     colour = material.first("color")
     if colour is None:
         return None
@@ -261,7 +202,7 @@ def _colour(material: _Element) -> tuple[float, float, float, float] | None:
     return r, g, b, a
 
 
-def _shape(link: str, element: _Element, colour: tuple[float, float, float, float]) -> Iterator[LinkShape]:
+def _shape(link: str, element: Element, colour: tuple[float, float, float, float]) -> Iterator[LinkShape]:
     geometry = element.first("geometry")
     place = _place(element)
     for shape in geometry.children[:1] if geometry is not None else ():
@@ -278,7 +219,7 @@ def _shape(link: str, element: _Element, colour: tuple[float, float, float, floa
                 yield LinkShape(link, place, "mesh", scale, colour, shape.get("filename"))
 
 
-def _joint(joint: _Element) -> RobotJoint | None:
+def _joint(joint: Element) -> RobotJoint | None:
     parent, child, axis, mimic = (joint.first(name) for name in ("parent", "child", "axis", "mimic"))
     if parent is None or child is None:
         return None
@@ -382,79 +323,6 @@ def joint_positions(log: Log, at: int) -> dict[str, float]:
     return positions
 
 
-class MeshFolder:
-    """The folder of the user with the files of meshes; no name in a log leads out of it."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder.resolve()
-
-    def path(self, file: str) -> Path | None:
-        """Return the file that a description names: the longest end of its path that is in the folder; or None."""
-        _, _, path = file.rpartition("://")
-        parts = [part for part in PurePosixPath(unquote(path.replace("\\", "/"))).parts if part != "/"]
-        if not parts or any(part in ("..", ".") or "\0" in part for part in parts):
-            return None
-        for first in range(max(0, len(parts) - DEPTH), len(parts)):
-            try:
-                path_in_folder = self._folder.joinpath(*parts[first:]).resolve()
-                # Links could lead elsewhere.
-                if path_in_folder.is_relative_to(self._folder) and path_in_folder.is_file():
-                    return path_in_folder
-            except OSError:
-                continue
-        return None
-
-    def triangles(self, file: str) -> NDArray[np.float32]:
-        """Return float32[3 n, 3]: corners of the triangles of a mesh; raises UnsupportedError, OSError."""
-        path = self.path(file)
-        name = PurePosixPath(file).name[:80]
-        if path is None:
-            raise UnsupportedError(f"the mesh {name!r} is not in the folder of meshes")
-        if path.suffix.lower() != ".stl":
-            raise UnsupportedError(f"the mesh {name!r} is no STL file")
-        if path.stat().st_size > MESH_BYTES:
-            raise UnsupportedError(f"the mesh {name!r} has more than {MESH_BYTES >> 20} MB")
-        return read_stl(path.read_bytes(), name)
-
-
-def read_stl(data: bytes, name: str = "") -> NDArray[np.float32]:
-    """Return float32[3 n, 3]: corners of the triangles in an STL, binary or text, in metres.
-
-    Triangles with infinite or missing numbers are left out. Raises UnsupportedError for what is no STL, or too large.
-    """
-    count = int.from_bytes(data[_STL_HEAD:_STL_COUNT], "little")
-    if (
-        len(data) >= _STL_COUNT
-        and len(data) >= _STL_COUNT + count * _TRIANGLE.itemsize
-        and not _is_text(data, count)
-    ):
-        corners = np.frombuffer(data, _TRIANGLE, min(count, TRIANGLES + 1), _STL_COUNT)["corners"]
-    else:
-        corners = _text_corners(data, name)
-    if len(corners) > TRIANGLES:
-        raise UnsupportedError(f"the mesh {name!r} has more than {TRIANGLES} triangles")
-    sound = np.isfinite(corners).all(axis=(1, 2))
-    return np.ascontiguousarray(corners[sound].reshape(-1, 3), np.float32)
-
-
-def _is_text(data: bytes, count: int) -> bool:
-    """Return whether data is text rather than binary: binary ones may begin with ``solid``, too."""
-    return data[:5] == b"solid" and len(data) != _STL_COUNT + count * _TRIANGLE.itemsize
-
-
-def _text_corners(data: bytes, name: str) -> NDArray[np.float64]:
-    if not data.lstrip()[:5].lower() == b"solid":
-        raise UnsupportedError(f"the mesh {name!r} is no STL file")
-    vertices = islice(_VERTEX.finditer(data), 3 * TRIANGLES + 3)
-    try:
-        numbers = np.fromiter(
-            (float(number) for vertex in vertices for number in vertex.groups()), np.float64
-        )
-    except ValueError as error:
-        raise UnsupportedError(f"the mesh {name!r} is no STL file") from error
-    return numbers[: len(numbers) // 9 * 9].reshape(-1, 3, 3)
-
-
 @dataclass(slots=True)
 class DrawnRobot:
     """A robot as arrays, in the fixed frame.
@@ -462,7 +330,7 @@ class DrawnRobot:
     arrays   ``shape`` uint8, ``solid`` float32[n, 10] (position, rotation, size) and ``solid_colour`` uint8[n, 4] of
              simple shapes; ``mesh`` float32[m, 11] (position, rotation, scale, number of the file) and ``mesh_colour``;
              ``position``: two corners around each, or the origin of a mesh
-    missing  files of meshes that are not there
+    missing  files of meshes that are not there, or of a type that is not read
     """
 
     arrays: dict[str, NDArray[Any]]
@@ -471,7 +339,7 @@ class DrawnRobot:
 
 def drawn(robot: Robot, places: Mapping[str, FramePlace], meshes: MeshFolder | None) -> DrawnRobot:
     """Return what is drawn of a robot whose links are at *places*; shapes for collisions stand for missing meshes."""
-    missing = [file for file in robot.files if meshes is None or meshes.path(file) is None]
+    missing = [file for file in robot.files if meshes is None or not meshes.has(file)]
     bare = {shape.link for shape in robot.shapes if shape.file in missing}
     shapes = [shape for shape in robot.shapes if shape.file not in missing]
     shapes += [shape for shape in robot.solid if shape.link in bare]

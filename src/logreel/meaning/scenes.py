@@ -38,9 +38,9 @@ from logreel.lenses.rotation import rotated, turn_to
 from logreel.lenses.vehicle import VehiclePose, vehicle_poses
 from logreel.log.times import SECOND
 from logreel.meaning.frames import NOWHERE, FramePlace, FramesAt, LogFrames, plain_name
+from logreel.meaning.meshes import MeshFolder
 from logreel.meaning.robots import (
     SOLIDS,
-    MeshFolder,
     RobotSource,
     drawn,
     joint_positions,

@@ -15,12 +15,12 @@ import pytest
 import logreel
 from logreel.errors import UnsupportedError
 from logreel.log.scan import Parameter
-from logreel.meaning import robots
+from logreel.meaning import meshes as mesh_files
 from logreel.meaning.frames import NOWHERE, FramePlace, FramesAt
+from logreel.meaning.meshes import MeshFolder, read_stl
 from logreel.meaning.robots import (
-    MeshFolder,
+    drawn,
     joint_positions,
-    read_stl,
     read_urdf,
     robot_of,
     robot_sources,
@@ -116,7 +116,7 @@ def test_joints_that_follow_others_move_with_them() -> None:
     places, unknown = found.places(FramesAt({}), "", {"k": 1.0}, NOWHERE)
     np.testing.assert_allclose(places["b"].position, (0, -1.5, 0))
     assert not unknown
-    shown = robots.drawn(found, places, None)
+    shown = drawn(found, places, None)
     # The shape for collisions stands for the mesh.
     np.testing.assert_allclose(shown.arrays["solid"][0], (0, -1.5, 0, 0, 0, 0, 1, 1, 1, 1))
     assert shown.missing == ["x.dae"]
@@ -265,11 +265,11 @@ def test_meshes_that_are_damaged_or_large_are_refused(monkeypatch: pytest.Monkey
     broken = bytearray(head_stl())
     broken[84 + 12 : 84 + 16] = struct.pack("<f", math.nan)
     assert len(read_stl(bytes(broken))) == 9
-    monkeypatch.setattr(robots, "TRIANGLES", 3)
+    monkeypatch.setattr(mesh_files, "TRIANGLES", 3)
     for data in (head_stl(), text_stl()):
         with pytest.raises(UnsupportedError, match="more than 3 triangles"):
             read_stl(data)
-    monkeypatch.setattr(robots, "MESH_BYTES", 100)
+    monkeypatch.setattr(mesh_files, "MESH_BYTES", 100)
     with pytest.raises(UnsupportedError, match="MB"):
         MeshFolder(meshes).triangles("package://cart/meshes/head.stl")
 

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from logreel.errors import NotFoundError
 from logreel.log.log import Log
 from logreel.meaning.layouts import KeptLayouts
-from logreel.meaning.robots import MeshFolder
+from logreel.meaning.meshes import MeshFolder
 from logreel.outputs.http.routes import Flows
 from logreel.outputs.view.limits import HEARTBEAT
 from logreel.outputs.view.tiles import open_tiles

@@ -48,7 +48,7 @@ class Viewer:
     follow       watch the files for growth
     layout       a layout as JSON data, such as the page saves; None: plots that fit the log
     tiles        path of a PMTiles file, or address of map tiles; None: the map without tiles
-    meshes       folder with the STL files that descriptions of robots name; None: robots without meshes
+    meshes       folder with the meshes that descriptions of robots name; None: robots without meshes
     in_notebook  let pages of this machine show the viewer in a frame
     tell         called with sentences about errors of the viewer itself; None: not reported
     definitions  as for ``logreel.open``
