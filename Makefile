@@ -23,7 +23,7 @@ PACKAGES := $(wildcard packages/*)
 DROP_KERNELS = rm -rf build src/logreel/kernels/*.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-packages test-fleet test-train lint style bench bench-results bench-contracts bench-comparisons red-page bench-instructions oracles fuzz fuzz-coverage soak shrink asan screenshots docs man release-check build clean
+.PHONY: help demo test check test-packages test-fleet test-train lint style bench bench-results bench-contracts bench-comparisons red-page bench-instructions oracles fuzz fuzz-coverage soak shrink asan screenshots docs site man release-check build clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -143,6 +143,13 @@ screenshots: $(VENV)/.test ## the pictures of docs/images (needs chromium)
 
 docs: $(VENV)/.test ## run every example of README.md and docs/
 	$(BIN)/python -m pytest $(PYTEST_ARGS) tests/test_docs.py
+
+# Sphinx is not needed by anything else.
+SITE := .venv-site
+site: ## the documentation site, build/site: installs Sphinx into an environment of its own; NAME=dev names the version
+	$(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[site]'
+	$(SITE)/bin/python tools/build_site.py $(if $(NAME),--name $(NAME))
 
 man: $(VENV)/.run ## the manual page, build/man/logreel.1
 	$(BIN)/python tools/man_page.py
