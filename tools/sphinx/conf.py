@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import logreel
+import logreel.plugin
 
 # The format adds it as an attribute; autodoc imports modules.
 sys.modules["logreel.carla"] = logreel.carla
@@ -15,6 +16,8 @@ sys.modules["logreel.carla"] = logreel.carla
 HERE = Path(__file__).parent
 #: A line of an aligned list in a docstring: names, two spaces or more, what they mean.
 ENTRY = re.compile(r"(?P<names>\*{0,2}[\w.]+(?:, \*{0,2}[\w.]+)*) {2,}(?P<text>\S.*)")
+#: Nodes of a Layout whose names are those of types in most modules: Sphinx takes a name for the only class with it.
+AMBIGUOUS = {"Sequence": logreel.plugin.Sequence, "Time": logreel.plugin.Time}
 
 project = "logreel"
 author = "the authors of logreel"
@@ -85,6 +88,20 @@ def lay_out(app: Any, what: str, name: str, thing: Any, options: Any, lines: lis
     lines[:] = lists(lines)
 
 
+def unlink(app: Any, doctree: Any) -> None:
+    """Take the links from ambiguous names in signatures, except where the module of the signature means the node."""
+    from sphinx.addnodes import desc_signature, pending_xref
+
+    for signature in doctree.findall(desc_signature):
+        owner = getattr(sys.modules[signature["module"]], signature["fullname"].partition(".")[0], None)
+        names = vars(sys.modules[owner.__module__]) if hasattr(owner, "__module__") else {}
+        for link in list(signature.findall(pending_xref)):
+            name = link["reftarget"]
+            if name in AMBIGUOUS and names.get(name) is not AMBIGUOUS[name]:
+                link.replace_self(link.children)
+
+
 def setup(app: Any) -> None:
     """Connect what this file adds to Sphinx."""
     app.connect("autodoc-process-docstring", lay_out)
+    app.connect("doctree-read", unlink)
