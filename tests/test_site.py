@@ -122,11 +122,13 @@ def test_what_comes_from_other_hosts_is_told(tmp_path: Path) -> None:
 
 
 def test_versions_stay_beside_each_other(tmp_path: Path) -> None:
-    for name in ("0.9.0", "0.10.0", "dev"):
+    for name in ("0.9.0", "0.10.0", "0.10.0.dev3", "0.10.0.1", "dev"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "index.html").touch()
     site.list_versions(tmp_path, "0.10.0")
-    assert (tmp_path / "versions.js").read_text() == 'window.LOGREEL_VERSIONS = ["0.10.0", "0.9.0", "dev"];\n'
+    assert (
+        tmp_path / "versions.js"
+    ).read_text() == 'window.LOGREEL_VERSIONS = ["0.10.0.1", "0.10.0", "0.10.0.dev3", "0.9.0", "dev"];\n'
     assert "url=0.10.0/index.html" in (tmp_path / "index.html").read_text()
 
 

@@ -422,7 +422,8 @@ def list_versions(folder: Path, newest: str) -> None:
     """Write the list of the versions in *folder*, and its first page, which leads to *newest*."""
 
     def order(name: str) -> list[tuple[int, str]]:
-        return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"[.+-]", name)]
+        parts = [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"[.+-]", name)]
+        return [*parts, (0, "")]  # 1.0.dev2 comes before 1.0, and that before 1.0.1
 
     names = sorted((path.parent.name for path in folder.glob("*/index.html")), key=order, reverse=True)
     (folder / "versions.js").write_text(f"window.LOGREEL_VERSIONS = {json.dumps(names)};\n", "utf-8")
