@@ -146,10 +146,10 @@ docs: $(VENV)/.test ## run every example of README.md and docs/
 
 # Sphinx is not needed by anything else.
 SITE := .venv-site
-site: ## the documentation site, build/site: installs Sphinx into an environment of its own; NAME=dev names the version
+site: ## the documentation site, build/site: installs Sphinx into an environment of its own; NAME=dev names the version, OUT=FOLDER keeps others
 	$(PYTHON) -m venv $(SITE)
 	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[site]'
-	$(SITE)/bin/python tools/build_site.py $(if $(NAME),--name $(NAME))
+	$(SITE)/bin/python tools/build_site.py $(if $(NAME),--name $(NAME)) $(if $(OUT),--out $(OUT))
 
 man: $(VENV)/.run ## the manual page, build/man/logreel.1
 	$(BIN)/python tools/man_page.py
