@@ -245,8 +245,9 @@ def verb_page(command: click.Command, context: click.Context, anchors: dict[str,
             assert found is not None
             link = f"[`{name} {inner}`]({verb_name(f'{name} {inner}')}.md)"
             lines += [link, f": {plain(found.get_short_help_str(200))}", ""]
-    options = [option for option in command.get_params(context) if isinstance(option, click.Option)]
-    lines += ["## Options", ""]
+    # Without --help, which every verb has.
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    lines += ["## Options", ""] if options else []
     for record in filter(None, (option.get_help_record(context) for option in options)):
         lines += [f"`{record[0]}`", f": {plain(record[1]) or '&nbsp;'}", ""]
     examples = command.examples if isinstance(command, WithExamples) else []
