@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +11,10 @@ import pytest
 
 import logreel
 from logreel.errors import LogError, UsageError
+from logreel.formats.rosbag2.yaml import parse
 from support.harness.cli_runner import Run
 from support.samples.rosbag.builder import drive, tiny
+from support.samples.rosbag2.builder import START
 
 
 @pytest.fixture
@@ -122,3 +126,223 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
         logreel.convert(path, f"{tmp_path}/y/", topics="/nothing")
     assert "logreel-" not in str(failed.value)
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.bag"]
+
+
+# ------------------------------------------------------------------------------------------- several files, compression
+
+
+LATCHED = """- history: 1
+  depth: 1
+  reliability: 1
+  durability: 1
+  deadline: {sec: 9223372036, nsec: 854775807}
+  lifespan: {sec: 9223372036, nsec: 854775807}
+  liveliness: 1
+  liveliness_lease_duration: {sec: 9223372036, nsec: 854775807}
+  avoid_ros_namespace_conventions: false
+"""
+
+
+@pytest.fixture
+def latched(tmp_path: Path) -> Path:
+    """Return a bag with a static transform, once at the start, and a plain topic."""
+    path = tmp_path / "latched.db3"
+    with logreel.create(path) as w:
+        static = w.add_channel(
+            "/tf_static",
+            logreel.Schema("tf2_msgs/msg/TFMessage", "ros2msg"),
+            {"offered_qos_profiles": LATCHED},
+        )
+        count = w.add_channel("/count", logreel.Schema("std_msgs/msg/UInt32", "ros2msg", "uint32 data\n"))
+        step = {"header": {"stamp": 5 * 10**9, "frame_id": "map"}, "child_frame_id": "odom"}
+        w.write(static, START, {"transforms": [step]})
+        for n in range(1000):
+            w.write(count, START + n * 10**7, {"data": n})
+    return path
+
+
+def typed(folder: Path) -> list[tuple[str, int, str]]:
+    """Return the messages with their values, by rosbags with the definitions of the bag."""
+    reader = pytest.importorskip("rosbags.highlevel").AnyReader
+    with reader([folder]) as found:
+        return sorted(
+            (c.topic, time, repr(found.deserialize(data, c.msgtype))) for c, time, data in found.messages()
+        )
+
+
+SHAPES: dict[str, tuple[dict[str, Any], str, int]] = {
+    "size": ({"max_bag_size": 70_000}, "none", 2),
+    "duration": ({"max_bag_duration": 3}, "none", 4),
+    "message": ({"compression_mode": "message"}, "zstd message", 1),
+    "file": ({"compression_mode": "file"}, "zstd file", 1),
+    "both": ({"compression_mode": "file", "max_bag_duration": 3}, "zstd file", 4),
+    "messages of parts": ({"compression_mode": "message", "max_bag_duration": 3}, "zstd message", 4),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_several_files_and_compression(latched: Path, tmp_path: Path, name: str) -> None:
+    """Each file begins with the static transform; rosbags and logreel read equal values."""
+    options, compression, files = SHAPES[name]
+    done = logreel.slice(latched, f"{tmp_path}/y/", options=options)
+    folder, suffix = tmp_path / "y", ".db3.zstd" if "file" in compression else ".db3"
+    paths = sorted(folder.glob("y_*"))
+    assert [path.name for path in paths] == [f"y_{n}{suffix}" for n in range(max(files, len(paths)))]
+    stated = parse((folder / "metadata.yaml").read_text())["rosbag2_bagfile_information"]
+    assert stated["relative_file_paths"] == [path.name for path in paths]
+    assert [file["path"] for file in stated["files"]] == [path.name for path in paths]
+    mode = compression.removeprefix("zstd ").upper() if compression != "none" else ""
+    assert (stated["compression_format"], stated["compression_mode"]) == ("zstd" if mode else "", mode)
+    log = logreel.open(folder)
+    assert (log.problems, log.verify()) == ((), ())
+    assert log.metadata["rosbag2"].get("compression", "none") == compression
+    assert (done.messages, done.size) == (1001, sum(entry.stat().st_size for entry in folder.iterdir()))
+    # What is plain is there once, what is latched once in each file, at its start.
+    assert log["/count"]["data"].tolist() == [*range(1000)]
+    begins = [logreel.open(path).start for path in paths]
+    assert log["/tf_static"].times.tolist() == begins
+    assert [file["message_count"] for file in stated["files"]] == [
+        logreel.open(path).message_count for path in paths
+    ]
+    assert sorted(read(folder)) == sorted(rows(folder))
+    values = typed(folder)
+    assert len(values) == log.message_count == stated["message_count"]
+    assert [value for value in values if value[0] == "/count"] == [
+        value for value in typed(plain(latched, tmp_path)) if value[0] == "/count"
+    ]
+    if "max_bag_duration" in options:
+        assert begins == [START + n * 3 * 10**9 for n in range(4)]
+    if name == "size":
+        assert len(paths) > 1
+    assert sorted(entry.name for entry in tmp_path.iterdir() if entry.name not in ("plain", "y")) == [
+        "latched.db3"
+    ]
+
+
+def plain(path: Path, tmp_path: Path) -> Path:
+    """Return the bag as a folder of one file."""
+    logreel.slice(path, f"{tmp_path}/plain/", force=True)
+    return tmp_path / "plain"
+
+
+def test_files_have_at_most_their_size(bag: Path, tmp_path: Path) -> None:
+    logreel.convert(bag, f"{tmp_path}/y/", options={"max_bag_size": 100_000})
+    sizes = [path.stat().st_size for path in (tmp_path / "y").glob("*.db3")]
+    # A file ends with the message with which it gets its size; the largest one is a picture.
+    assert len(sizes) > 1
+    assert max(sizes) < 120_000
+    assert sorted(read(tmp_path / "y")) == sorted(rows(tmp_path / "y"))
+
+
+def test_a_conversion_from_ros_1_is_compared_before_it_is_divided(
+    bag: Path, tmp_path: Path, run: Run
+) -> None:
+    """What convert says on the command line, and the manifest, are of the folder with its files."""
+    manifest = tmp_path / "proof.json"
+    options = ("--option", "max_bag_duration=1", "--option", "compression_mode=file", "-x", "/rosout")
+    done = run("convert", bag, f"{tmp_path}/y/", *options, "--manifest", manifest)
+    assert done.code == 0, done.err
+    assert "read back and compared" in done.err
+    assert run("verify", manifest).code == 0
+    (tmp_path / "y" / "y_0.db3.zstd").write_bytes(b"other")
+    assert run("verify", manifest).code == 4
+
+
+def test_compressed_messages_stay_compressed_until_told_otherwise(latched: Path, tmp_path: Path) -> None:
+    logreel.slice(latched, tmp_path / "packed.db3", compression="zstd")
+    logreel.slice(tmp_path / "packed.db3", tmp_path / "again.db3")
+    logreel.slice(tmp_path / "packed.db3", tmp_path / "open.db3", compression="none")
+    logreel.slice(tmp_path / "packed.db3", f"{tmp_path}/y/", options={"compression_mode": "file"})
+    for name, due in (("packed.db3", "message"), ("again.db3", "message"), ("open.db3", "none")):
+        log = logreel.open(tmp_path / name)
+        assert log.metadata["rosbag2"]["compression"] == due
+        assert rows(tmp_path / name) == rows(latched)
+        assert log.verify() == ()
+    assert read(tmp_path / "y") == read(plain(latched, tmp_path))
+
+
+def test_messages_of_all_sizes_and_encodings_are_packed(tmp_path: Path) -> None:
+    """Also those that begin as a frame does, and those whose encoding nothing reads."""
+    frame = bytes.fromhex("28b52ffd") + bytes(range(256))
+    payloads = [b"", b"x", frame, bytes(3_000_000), bytes(range(256)) * 20]
+    for flush in (False, True):
+        path = tmp_path / f"{flush}.db3"
+        with logreel.create(path, compression="zstd", flush_every=None) as w:
+            made = [
+                w.add_channel(
+                    f"/{encoding}",
+                    logreel.Schema("a/b", encoding),
+                    {"message_encoding": encoding},
+                    copied=True,
+                )
+                for encoding in ("json", "cdr")
+            ]
+            for n, data in enumerate(payloads):
+                for number in made:
+                    w.write(number, START + n, data)
+                if flush:
+                    w.flush()
+        log = logreel.open(path)
+        for encoding in ("json", "cdr"):
+            assert [bytes(m.data) for m in log[f"/{encoding}"]] == payloads
+        assert log.verify() == ()
+        assert path.stat().st_size < 100_000
+
+
+def test_options_of_folders_that_are_none(latched: Path, tmp_path: Path, run: Run) -> None:
+    for options, words in (
+        ({"compression_mode": "zip"}, "file or message"),
+        ({"max_bag_size": 0}, "bytes above 0"),
+        ({"max_bag_size": "1GB"}, "bytes above 0"),
+        ({"max_bag_duration": True}, "seconds above 0"),
+        ({"max_bag_duration": 1e-6}, "more than 10000 files"),
+        ({"max_bag": 3}, "no option 'max_bag'"),
+    ):
+        if "more than" in words:
+            options, source = {"max_bag_duration": 1e-9}, tmp_path / "fast.db3"
+            with logreel.create(source) as w:
+                count = w.add_channel("/count", logreel.Schema("std_msgs/msg/Empty", "ros2msg"))
+                for n in range(10_002):
+                    w.write(count, START + 2 * n, b"\0\1\0\0\0")
+        else:
+            source = latched
+        with pytest.raises(UsageError, match=words):
+            logreel.slice(source, f"{tmp_path}/y/", options=options)
+        assert not (tmp_path / "y").exists()
+    with pytest.raises(UsageError, match="no option 'compression_mode'"):
+        logreel.slice(latched, tmp_path / "y.db3", options={"compression_mode": "file"})
+    with pytest.raises(UsageError, match="none, zstd"):
+        logreel.create(tmp_path / "y.db3", compression="lz4")
+    done = run("slice", latched, "-o", f"{tmp_path}/y/", "--option", "max_bag_size=-1")
+    assert (done.code, (tmp_path / "y").exists()) == (2, False)
+
+
+@pytest.mark.parametrize("name", ["file", "message", "duration"])
+def test_cut_and_changed_folders(latched: Path, tmp_path: Path, name: str) -> None:
+    """What is left of a cut file is what was there, with the loss named; changed bytes raise nothing but LogErrors."""
+    logreel.slice(latched, f"{tmp_path}/y/", options=SHAPES[name][0])
+    folder = tmp_path / "y"
+    every, path = Counter(rows(folder)), sorted(folder.glob("y_*"))[-1]
+    data = path.read_bytes()
+    for size in range(len(data) - 1, 0, -max(1, len(data) // 25)):
+        path.write_bytes(data[:size])
+        try:
+            log = logreel.open(folder)
+        except LogError:
+            continue
+        left = Counter((m.channel.topic, m.time, bytes(m.data)) for m in log.messages())
+        assert left <= every
+        assert any(problem.lost for problem in log.problems)
+    random_bytes = random.Random(name)
+    for _ in range(60):
+        changed = bytearray(data)
+        for _ in range(random_bytes.randint(1, 4)):
+            changed[random_bytes.randrange(len(data))] = random_bytes.randrange(256)
+        path.write_bytes(changed)
+        try:
+            log = logreel.open(folder)
+            log.verify()
+            for message in log.messages():
+                bytes(message.data)
+        except LogError:
+            continue

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, BinaryIO
+
+#: Bytes of a file that are packed at once.
+_PIECE = 1 << 20
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -32,6 +36,14 @@ if sys.version_info >= (3, 14):
     def compressor(level: int) -> Callable[[Any], bytes]:
         """Return a function that packs bytes to a frame, for use by one thread."""
         return lambda data: zstd.compress(data, level)
+
+    def pack_file(file: BinaryIO, out: BinaryIO, level: int) -> None:
+        """Write the content of *file* to *out* as one frame, which states its size."""
+        packer = zstd.ZstdCompressor(level)
+        packer.set_pledged_input_size(os.fstat(file.fileno()).st_size)
+        while piece := file.read(_PIECE):
+            out.write(packer.compress(piece))
+        out.write(packer.flush())
 
     class _Reader(io.RawIOBase):
         """Reads frame after frame; the end of the data inside of a frame is the end of the stream."""
@@ -76,3 +88,8 @@ else:
     def compressor(level: int) -> Callable[[Any], bytes]:
         """Return a function that packs bytes to a frame, for use by one thread."""
         return zstandard.ZstdCompressor(level=level).compress
+
+    def pack_file(file: BinaryIO, out: BinaryIO, level: int) -> None:
+        """Write the content of *file* to *out* as one frame, which states its size."""
+        size = os.fstat(file.fileno()).st_size
+        zstandard.ZstdCompressor(level=level).copy_stream(file, out, size)

@@ -25,6 +25,7 @@ from logreel.meaning.notes import METADATA, metadata_of
 from logreel.meaning.notes import notes as notes_on
 from logreel.ops.query.align import Alignment
 from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite
+from logreel.ops.rewrite.folders import file_of
 from logreel.ops.rewrite.parts import Part, select_part, whole_log
 from logreel.ops.rewrite.target import (
     LOG,
@@ -35,7 +36,6 @@ from logreel.ops.rewrite.target import (
     WindowsWritten,
     check_names,
     checked_clock,
-    file_of,
     format_to_write,
     is_folder_name,
     offset_for,
@@ -435,7 +435,7 @@ def _log(
         ledger = _ledger(transforms)
     else:
         done, ledger = _changed(opened, target, chosen, raw, rendering, changes, verify)
-    file = file_of(target.path, format_to_write(target.path, opened, target.format))
+    file = file_of(target.path, format_to_write(target.path, opened, target.format), target.options)
     channels = tuple(Written(copied.topic, file, copied.messages) for copied in done.channels)
     # Several files with changes are written from a temporary file, which is not encrypted.
     notes = tuple(dict.fromkeys((*done.notes, *plain)))

@@ -50,14 +50,22 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class NewFolder:
-    """How a new log becomes a folder: a file with its messages, and what describes that.
+    """How a new log becomes a folder: files with its messages, and what describes them.
 
-    part    returns the name of the file, from that of the folder
-    finish  writes what lies beside the file, when that is complete: called with its path
+    part     returns the name of a file: ``part(name of the folder, number from 0, **options)``; without options the
+             name under which it is written
+    finish   writes what lies beside the files, when these are complete: ``finish(paths, **options)``
+    options  names of options of the folder, which those of ``Format.create`` are not
+    inside   returns options of ``Format.create`` for the files: ``inside(**options)``; raises UsageError for values
+             that they cannot have
+    cuts     returns the times at which further files begin, ns: ``cuts(log, **options)``; empty: there is one file
     """
 
-    part: Callable[[str], str]
-    finish: Callable[[str], object]
+    part: Callable[..., str]
+    finish: Callable[..., object]
+    options: Collection[str] = ()
+    inside: Callable[..., Mapping[str, Any]] = lambda **options: {}
+    cuts: Callable[..., Sequence[int]] = lambda log, **options: ()
 
 
 @dataclass(frozen=True, repr=False)

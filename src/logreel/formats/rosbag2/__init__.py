@@ -9,8 +9,8 @@ makes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from logreel.registry.format import Format
 from logreel.registry.registry import lazy, lazy_scan, lazy_value
@@ -61,6 +61,12 @@ def _limits() -> Iterator[FixedLimit]:
     )
 
 
+def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    facts = metadata.get("rosbag2")
+    packed = facts.get("compression") if isinstance(facts, Mapping) else None
+    return {"compression": "zstd" if packed in ("message", "zstd message") else "none"}
+
+
 FORMAT = Format(
     name="rosbag2",
     title="ROS 2 bag",
@@ -69,6 +75,7 @@ FORMAT = Format(
     sniff=_sniff,
     scan=lazy_scan("logreel.formats.rosbag2.scan_builder:scan"),
     create=lazy("logreel.formats.rosbag2.writer:Bag2Writer"),
+    like=_like,
     copier=lazy("logreel.formats.rosbag2.writer:Bag2Copier"),
     folder=lazy("logreel.formats.rosbag2.folder:folder"),
     new_folder=lazy_value("logreel.formats.rosbag2.writer:NEW_FOLDER"),

@@ -131,8 +131,10 @@ def _bag(source: Source, file: Database) -> Bag:
     starts = np.where(messages.local >= 4, messages.begin, 0)
     packed = (file.pages.numbers(starts, 4) == ZSTD) & (messages.local >= 4)
     plain = np.array([topic.id for topic in file.topics if topic.serialization_format == CDR], np.int64)
-    if not packed.all():
-        packed &= np.isin(messages.topic, plain)
+    if packed.any() and not packed.all():
+        # Whatever the topic, where the bag says so.
+        mode = metadata_of(file.metadata).get("compression_mode")
+        packed &= np.isin(messages.topic, plain) | (str(mode).lower() == "message")
     size, bad = messages.size.copy(), list[int]()
     view = memoryview(data)  # type: ignore[arg-type]
     for row in np.flatnonzero(packed).tolist():

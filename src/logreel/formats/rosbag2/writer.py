@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +17,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass
-from logreel.errors import DefinitionError, UnsupportedError, UsageError
-from logreel.formats.rosbag2.folder import METADATA, OWN, FileSpan, file_text, metadata_text, version_for
-from logreel.formats.rosbag2.page_writer import LARGEST, MOST_MESSAGES, MOST_TOPICS, DatabasePages, Value
+from logreel.errors import DefinitionError, LogError, UnsupportedError, UsageError
+from logreel.formats.rosbag2.folder import (
+    METADATA,
+    NEVER,
+    OWN,
+    FileSpan,
+    file_text,
+    metadata_text,
+    version_for,
+)
+from logreel.formats.rosbag2.page_writer import (
+    LARGEST,
+    MOST_MESSAGES,
+    MOST_TOPICS,
+    PAGE,
+    DatabasePages,
+    Value,
+)
 from logreel.formats.rosbag2.reader import TopicRow
-from logreel.formats.rosbag2.scan_builder import scan
+from logreel.formats.rosbag2.scan_builder import Bag
+from logreel.io import zstd
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
-from logreel.io.source import Source
+from logreel.io.source import Buffer, Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import String
 from logreel.layout.numpy_columns import TIME, Column, from_values
@@ -32,7 +48,7 @@ from logreel.log.log import Channel, Log
 from logreel.log.scan import Schema
 from logreel.registry.commands import Command, Content, Example
 from logreel.registry.format import NewFolder
-from logreel.registry.open import log_of
+from logreel.registry.open import open_log
 from logreel.schemas import ros1msg, ros2msg
 from logreel.schemas.languages import complete, language_named
 from logreel.write.format_writer import (
@@ -50,6 +66,12 @@ if TYPE_CHECKING:
     from logreel.schemas.ros1to2 import Conversion
 
 CDR = "cdr"
+#: Compressions of messages, their level, and the bytes of messages that are packed at once.
+COMPRESSIONS, LEVEL, _PACKED_AT_ONCE = ("none", "zstd"), 3, 1 << 20
+#: Suffix of packed files; values of ``compression_mode``.
+PACKED, FILE, MESSAGE = ".zstd", "file", "message"
+#: Most files of a folder; bytes of a message in tables and index besides its own; bytes that are compared at once.
+MOST_FILES, _ROW_BYTES, _PIECE = 10_000, 36, 1 << 20
 #: Languages of definitions that bags of ROS 2 have.
 ENCODING, LANGUAGES = "ros2msg", ("ros2msg", "ros2idl")
 TYPE = re.compile(r"[A-Za-z]\w*/(?:msg/|srv/|action/)?[A-Za-z]\w*", re.ASCII)
@@ -225,12 +247,18 @@ INDEX = "timestamp_idx", "CREATE INDEX timestamp_idx ON messages (timestamp ASC)
 
 
 class Bag2Writer(FormatWriter):
-    """Writes version 4 of the tables."""
+    """Writes version 4 of the tables.
+
+    compression  ``none``, or ``zstd`` for each message
+    """
 
     title = "a bag of ROS 2"
     largest = LARGEST
 
-    def __init__(self, out: Appender) -> None:
+    def __init__(self, out: Appender, compression: str = "none") -> None:
+        if compression not in COMPRESSIONS:
+            raise UsageError(f"compression {compression!r}; {self.title} has {', '.join(COMPRESSIONS)}")
+        self._pack = zstd.compressor(LEVEL) if compression != "none" else None
         self.schemas: Bag2SchemaMaker = Bag2SchemaMaker(self.title)
         super().__init__(out, self.schemas)
         self._pages = DatabasePages(out, TABLES, INDEX)
@@ -289,10 +317,28 @@ class Bag2Writer(FormatWriter):
         if self._pages.count + len(channel) > MOST_MESSAGES:
             raise UsageError(f"logreel writes at most {MOST_MESSAGES} messages to a bag of ROS 2")
         self._write_waiting()
-        self._pages.messages(channel.astype(np.int64) + 1, time, payloads)
+        if self._pack is None:
+            self._pages.messages(channel.astype(np.int64) + 1, time, payloads)
+        else:
+            self._add_packed(channel.astype(np.int64) + 1, time, payloads, self._pack)
         self._counts += np.bincount(channel, minlength=len(self._counts))
         first, last = self._span or (int(time[0]), int(time[0]))
         self._span = min(first, int(time.min())), max(last, int(time.max()))
+
+    def _add_packed(self, topic: I64, time: I64, payloads: Payloads, pack: Callable[[Buffer], bytes]) -> None:
+        """Append messages as zstd frames, about a megabyte at once."""
+        ends = np.cumsum(payloads.size)
+        lo = 0
+        while lo < len(topic):
+            limit = _PACKED_AT_ONCE + (int(ends[lo - 1]) if lo else 0)
+            hi = max(lo + 1, int(ends.searchsorted(limit, side="right")))
+            few = payloads.rows(slice(lo, hi))
+            data = np.split(few.joined(), np.cumsum(few.size)[:-1])
+            frames = [pack(message) for message in data]
+            sizes = np.array([len(frame) for frame in frames], np.int64)
+            stored = np.frombuffer(b"".join(frames), np.uint8)
+            self._pages.messages(topic[lo:hi], time[lo:hi], Payloads(stored, np.cumsum(sizes) - sizes, sizes))
+            lo = hi
 
     # ------------------------------------------------------------------------------------------------- metadata
 
@@ -330,7 +376,8 @@ class Bag2Writer(FormatWriter):
         start, end = self._span or (None, None)
         # The name of the file may change; ros2 takes that of the file it opens.
         span = FileSpan("", int(self._counts.sum()), start, end)
-        text = metadata_text("sqlite3", [span], topics, self.distro, self.custom)
+        compression = ("", "") if self._pack is None else ("zstd", "MESSAGE")
+        text = metadata_text("sqlite3", [span], topics, self.distro, self.custom, compression)
         self._pages.rows("metadata", [(version, text)])
         self._pages.rows("schema", [(self.distro,)], VERSION)
         self._pages.finish()
@@ -376,11 +423,15 @@ def metadata_file(log: Log) -> Content:
         FileSpan(os.path.basename(part.source.name), part.message_count, part.start, part.end)
         for part in log.parts
     ]
+    return _metadata_of(log, files)
+
+
+def _metadata_of(log: Log, files: Sequence[FileSpan]) -> Content:
     topics = dict[str, tuple[TopicRow, int]]()
     for number, ch in enumerate(log.match(None)):
         row = declare(number, ch.topic, ch.schema, ch.metadata, copied=True).row
         topics[row.name] = row, len(ch) + (topics[row.name][1] if row.name in topics else 0)
-    compression = "FILE" if all(file.path.endswith(".zstd") for file in files) else ""
+    compression = "FILE" if all(file.path.endswith(PACKED) for file in files) else ""
     compression = "MESSAGE" if any(part.format_state.packed.any() for part in log.parts) else compression
     custom = log.metadata.get("custom_data")
     text = metadata_text(
@@ -397,18 +448,104 @@ def metadata_file(log: Log) -> Content:
     return Content(lambda: iter((data,)), {**about, "start_ns": every.start, "end_ns": every.end})
 
 
-def _describe(path: str) -> None:
-    """Write the ``metadata.yaml`` beside a database, the only one of its folder."""
-    from logreel.formats.rosbag2 import FORMAT
+def _part_name(name: str, number: int = 0, compression_mode: str = "", **_: object) -> str:
+    """Return the name of a file of the folder *name*."""
+    return f"{name}_{number}.db3{PACKED if compression_mode == FILE else ''}"
 
-    source = Source.open(path)
-    with log_of(source, FORMAT, scan(source)) as log, open(Path(path).with_name(METADATA), "xb") as out:
-        out.write(metadata_file(log).read())
+
+def _inside(
+    compression_mode: str = "", max_bag_size: int | None = None, max_bag_duration: float | None = None
+) -> Mapping[str, Any]:
+    """Return the compression of messages; raise UsageError for values that the options of a folder cannot have."""
+    if compression_mode not in ("", FILE, MESSAGE):
+        raise UsageError(f"compression_mode={compression_mode!r}: a bag of ROS 2 has {FILE} or {MESSAGE}")
+    for name, value in (("max_bag_size", max_bag_size), ("max_bag_duration", max_bag_duration)):
+        if value is not None and (isinstance(value, bool | str) or not value > 0):
+            unit = "bytes" if name == "max_bag_size" else "seconds"
+            raise UsageError(f"{name}={value!r}: expected a number of {unit} above 0")
+    # Messages of a file that is packed are not packed once more.
+    return {"compression": "zstd" if compression_mode == MESSAGE else "none"} if compression_mode else {}
+
+
+def _cuts(
+    log: Log, max_bag_size: int | None = None, max_bag_duration: float | None = None, **_: object
+) -> list[int]:
+    """Return where further files begin: after the message with which one has its size, or its duration, in time."""
+    bag: Bag = log.format_state
+    messages = bag.file.messages
+    order = np.argsort(messages.time, kind="stable")
+    time = messages.time[order]
+    ends = np.cumsum(messages.size[order] + _ROW_BYTES, dtype=np.float64)
+    # Each file has the other tables, and messages leave room in pages.
+    tables = min(_tables_bytes(bag), log.size)
+    ends *= (log.size - tables) / ends[-1] if len(ends) else 1
+    cuts, lo = list[int](), 0
+    while lo < len(time):
+        hi = len(time)
+        if max_bag_size is not None:
+            before = float(ends[lo - 1]) if lo else 0.0
+            hi = int(ends.searchsorted(before + max(0, max_bag_size - tables))) + 1
+        if max_bag_duration is not None:
+            last = int(time[lo]) + min(round(max_bag_duration * 10**9), NEVER - int(time[lo]))
+            hi = min(hi, int(time.searchsorted(last)))
+        # Messages of one time stay together, so that a file has what is between two times.
+        lo = int(time.searchsorted(time[hi - 1], side="right")) if hi < len(time) else hi
+        if lo < len(time):
+            cuts.append(int(time[lo]))
+            if len(cuts) >= MOST_FILES:
+                raise UsageError(f"that makes more than {MOST_FILES} files")
+    return cuts
+
+
+def _tables_bytes(bag: Bag) -> int:
+    """Return about the bytes that topics, definitions and metadata have in each file of a folder."""
+    texts = [bag.file.metadata]
+    texts += [text for topic in bag.file.topics for text in topic[1:]]
+    texts += [stored.text for key, stored in bag.file.definitions.items() if not key[1]]
+    return sum(map(len, texts)) + 2 * len(TABLES) * PAGE
+
+
+def _describe(paths: Sequence[str], compression_mode: str = "", **_: object) -> None:
+    """Write the ``metadata.yaml`` beside the databases of a folder, and pack these if they are to be packed."""
+    is_packed = compression_mode == FILE
+    with open_log([*paths], anyway=True) as log:
+        spans = [
+            FileSpan(
+                os.path.basename(part.source.name) + PACKED * is_packed,
+                part.message_count,
+                part.start,
+                part.end,
+            )
+            for part in log.parts
+        ]
+        text = _metadata_of(log, spans).read()
+    for path in paths if is_packed else ():
+        _pack_file(path)
+    with open(Path(paths[0]).with_name(METADATA), "xb") as out:
+        out.write(text)
         out.flush()
         os.fsync(out.fileno())
 
 
-NEW_FOLDER = NewFolder("{}_0.db3".format, _describe)
+def _pack_file(path: str) -> None:
+    """Replace a file by one zstd frame with its content, as ``ros2 bag`` packs it; raises LogError if it differs."""
+    with open(path, "rb") as file, open(path + PACKED, "xb") as out:
+        zstd.pack_file(file, out, LEVEL)
+        out.flush()
+        os.fsync(out.fileno())
+    content, buffer = zstd.reader(Source.open(path + PACKED).view), bytearray(_PIECE)
+    with open(path, "rb") as file:
+        while count := content.readinto(buffer):
+            if file.read(count) != buffer[:count]:
+                break
+        if count or file.read(1):
+            raise LogError("the packed file has other bytes than the database", path=path + PACKED)
+    os.unlink(path)
+
+
+NEW_FOLDER = NewFolder(
+    _part_name, _describe, ("compression_mode", "max_bag_size", "max_bag_duration"), _inside, _cuts
+)
 
 COMMANDS = (
     Command(

@@ -14,7 +14,6 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -31,7 +30,6 @@ from logreel.errors import (
 from logreel.index.gather import gather_times
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64, ahead
-from logreel.io.new_folder import begun_folder
 from logreel.io.output_stream import OutputStream
 from logreel.io.source import Source
 from logreel.io.two_pass import PIECE, DryRun, send
@@ -40,8 +38,9 @@ from logreel.log.joined_log import JOINED, JoinedLog
 from logreel.log.log import Channel, Log
 from logreel.log.scan import MADE_OF, Attachment, Schema
 from logreel.log.side_columns import lost_side_columns
-from logreel.log.source_files import decrypted_notes, inputs_of
+from logreel.log.source_files import decrypted_notes
 from logreel.log.times import utc_shift
+from logreel.ops.rewrite.folders import to_folder
 from logreel.ops.rewrite.parts import Part, by_file, compare_checksums, shift_clock
 from logreel.ops.rewrite.streams import MessageBatch, in_file_order, in_time_order
 from logreel.ops.rewrite.target import (
@@ -51,7 +50,6 @@ from logreel.ops.rewrite.target import (
     Target,
     appends_only,
     check_names,
-    file_of,
     format_of,
     format_to_write,
     is_folder_name,
@@ -87,7 +85,9 @@ def rewrite(
     UnsupportedError for a format that cannot be written, LogError if the output exists or cannot be written.
     """
     if out is None and target.stream is None and is_folder_name(target.path):
-        return _to_folder(parts, target, by_time, transforms, skipped)
+        return to_folder(
+            parts, target, lambda logs, to: rewrite(logs, to, by_time, transforms, None, skipped), rewrite
+        )
     plain = dict.fromkeys(
         note for part in parts for note in decrypted_notes(part.log, isinstance(out, DryRun))
     )
@@ -137,40 +137,6 @@ def rewrite(
     except BaseException:
         out.discard()
         raise
-
-
-def _to_folder(
-    parts: Sequence[Part],
-    target: Target,
-    by_time: bool,
-    transforms: Sequence[Transform],
-    skipped: list[str] | None,
-) -> Rewritten:
-    """Write the log as a folder, which gets its name when all that is in it is complete."""
-    log = parts[0].log
-    fmt = format_to_write(target.path, log, target.format) if target.foreign else format_of(log)
-    named = target.path.rstrip("/" + os.sep).lower()
-    if fmt.new_folder is None or any(named.endswith(other.suffixes) for other in formats().values()):
-        raise UsageError("is the name of a file: leave out the slash at the end", path=target.path)
-    names = [name for part in parts for name in inputs_of(part.log)]
-    with begun_folder(target.path, target.force, names, partial(_is_only_a_log, fmt)) as folder:
-        path = os.path.join(folder, file_of(target.path, fmt))
-        inside = replace(target, path=path, force=False, format=fmt.name)
-        try:
-            done = rewrite(parts, inside, by_time, transforms, None, skipped)
-            fmt.new_folder().finish(path)
-        except LogError as error:
-            error.path = target.path if error.path == path else error.path
-            raise
-        size = sum(entry.stat().st_size for entry in os.scandir(folder))
-    return replace(done, path=target.path, size=size)
-
-
-def _is_only_a_log(fmt: Format, folder: Path) -> bool:
-    """Return whether all that is in *folder* is a log of the format: its parts, and what describes them."""
-    names = [entry.name for entry in os.scandir(folder)]
-    log = None if fmt.folder is None else fmt.folder(str(folder), names)
-    return log is not None and len(names) <= len(log.parts) + 1
 
 
 def _is_in_turn(part: Part) -> bool:

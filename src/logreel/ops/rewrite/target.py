@@ -207,12 +207,6 @@ def is_folder_name(path: str) -> bool:
     return path.endswith(("/", os.sep))
 
 
-def file_of(path: str, fmt: Format) -> str:
-    """Return the name of the file with the messages of a log of *fmt* that is written to *path*, a file or folder."""
-    name = os.path.basename(os.path.abspath(path))
-    return fmt.new_folder().part(name) if is_folder_name(path) and fmt.new_folder is not None else name
-
-
 def appends_only(fmt: Format) -> bool:
     """Return whether the writer of *fmt* never changes bytes that it has written."""
     format_writer = fmt.create(DryRun("")) if fmt.create is not None else None

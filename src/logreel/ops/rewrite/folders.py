@@ -1,0 +1,96 @@
+"""New logs that are folders: written as a file, divided where the format wants files of a size, and described."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from logreel.errors import LogError, UsageError
+from logreel.io.new_folder import begun_folder
+from logreel.log.source_files import inputs_of
+from logreel.ops.rewrite.parts import Part, select_part
+from logreel.ops.rewrite.target import Rewritten, Target, format_of, format_to_write, is_folder_name
+from logreel.ops.selection import Selection
+from logreel.registry.format import Format, NewFolder
+from logreel.registry.open import open_log
+from logreel.registry.registry import formats
+
+#: Writes parts of logs to a file.
+Write = Callable[[Sequence[Part], Target], Rewritten]
+
+
+def to_folder(parts: Sequence[Part], target: Target, write: Write, copy: Write) -> Rewritten:
+    """Write a log as a folder, which gets its name when all that is in it is complete.
+
+    write  writes *parts* to a file
+    copy   copies a part of that file to another one
+    """
+    log = parts[0].log
+    fmt = format_to_write(target.path, log, target.format) if target.foreign else format_of(log)
+    named = target.path.rstrip("/" + os.sep).lower()
+    if fmt.new_folder is None or any(named.endswith(other.suffixes) for other in formats().values()):
+        raise UsageError("is the name of a file: leave out the slash at the end", path=target.path)
+    new = fmt.new_folder()
+    options = {name: target.options[name] for name in new.options if name in target.options}
+    fixed = new.inside(**options)
+    names = [name for part in parts for name in inputs_of(part.log)]
+    with begun_folder(target.path, target.force, names, partial(_is_only_a_log, fmt)) as folder:
+        path = os.path.join(folder, file_of(target.path, fmt))
+        for_file = {name: value for name, value in target.options.items() if name not in options} | {**fixed}
+        inside = replace(target, path=path, force=False, format=fmt.name, options=for_file)
+        if "compression" in fixed:
+            inside = replace(inside, compression=None)
+        try:
+            done = write(parts, inside)
+            files = _divided(new, inside, copy, os.path.basename(os.path.abspath(target.path)), options)
+            new.finish(files, **options)
+        except LogError as error:
+            error.path = target.path if error.path == path else error.path
+            raise
+        size = sum(entry.stat().st_size for entry in os.scandir(folder))
+    more = (f"the log is in {len(files)} files: each begins with what is latched",) if len(files) > 1 else ()
+    return replace(done, path=target.path, size=size, notes=(*done.notes, *more))
+
+
+def file_of(path: str, fmt: Format, options: Mapping[str, Any] | None = None) -> str:
+    """Return the name of the (first) file with the messages of a log of *fmt* that is written to *path*.
+
+    path     a file or folder
+    options  those of *fmt* with which a folder is written
+    """
+    name = os.path.basename(os.path.abspath(path))
+    if not is_folder_name(path) or fmt.new_folder is None:
+        return name
+    new = fmt.new_folder()
+    return new.part(name, 0, **{key: value for key, value in (options or {}).items() if key in new.options})
+
+
+def _divided(new: NewFolder, target: Target, copy: Write, name: str, options: Mapping[str, Any]) -> list[str]:
+    """Replace the file of *target* by several ones where the format wants that; return the paths of all."""
+    with open_log(target.path) as log:
+        cuts = new.cuts(log, **options)
+    if not cuts:
+        return [target.path]
+    path = Path(target.path)
+    undivided = path.with_name(f"undivided{path.suffix}")
+    path.rename(undivided)
+    files = list[str]()
+    with open_log(undivided) as log:
+        for number, (start, end) in enumerate(pairwise([None, *cuts, None])):
+            part = select_part(log, Selection(start=start, end=end, keep_latched=True))
+            files.append(str(path.with_name(new.part(name, number))))
+            copy([part], replace(target, path=files[-1], progress=None, stream=None, options={}))
+    undivided.unlink()
+    return files
+
+
+def _is_only_a_log(fmt: Format, folder: Path) -> bool:
+    """Return whether all that is in *folder* is a log of the format: its parts, and what describes them."""
+    names = [entry.name for entry in os.scandir(folder)]
+    log = None if fmt.folder is None else fmt.folder(str(folder), names)
+    return log is not None and len(names) <= len(log.parts) + 1
