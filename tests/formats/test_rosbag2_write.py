@@ -471,3 +471,73 @@ def test_metadata_are_read_as_they_were_written() -> None:
         assert stated["custom_data"] == {"k: 1": "v\n#"}
         assert stated["message_count"] == sum(file.messages for file in files)
     assert stated["starting_time"]["nanoseconds_since_epoch"] == 4
+
+
+# ---------------------------------------------------------------------------------------------------------- continuing
+
+
+@pytest.mark.parametrize(("version", "page"), [(1, 4096), (2, 512), (4, 4096), (4, 65536)])
+def test_a_bag_of_ros_is_continued(tmp_path: Path, version: int, page: int) -> None:
+    """Whatever its version and the size of its pages; SQLite finds the result sound, and rosbags reads it."""
+    path, messages = tmp_path / "a" / "a_0.db3", walk(60, 6000)
+    path.parent.mkdir()
+    write(path, messages, version=version, page=page).close()
+    before = rows(logreel.open(path))
+    with logreel.create(path, mode="a") as w:
+        chatter = w.add_channel("/chatter", logreel.Schema("std_msgs/msg/String", "ros2msg"))
+        new = w.add_channel("/new", logreel.Schema("std_msgs/msg/String", "ros2msg"))
+        w.write(chatter, START + 10**12, text("more"))
+        w.write(new, START + 2 * 10**12, {"data": "new"})
+        w.flush()
+        active = logreel.open(path.with_name("a_0.db3.active"))
+        assert len(rows(active)) == 62
+        assert active["/new"][0].decode() == {"data": "new"}
+        assert rows(logreel.open(path)) == before
+    due = [*before, ("/chatter", START + 10**12, text("more")), ("/new", START + 2 * 10**12, text("new"))]
+    assert by_sqlite(path) == due
+    log = logreel.open(path)
+    assert (log.problems, log.verify()) == ((), ())
+    assert log["/chatter"].metadata["message_encoding"] == "cdr"
+    stated = parse(stored_metadata(path))
+    assert stated["message_count"] == 62
+    if version == 4:
+        assert log["/foot"].schema.text == FOOT
+        assert log.metadata["ros_distro"] == "rolling"
+
+
+def test_a_compressed_bag_is_continued_as_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.db3"
+    with logreel.create(path, compression="zstd") as w:
+        w.metadata("custom_data", {"site": "north"})
+        w.write(w.add_channel("/chatter", STRING), START, text("x" * 1000))
+    for options, due in (({}, "message"), ({"compression": "none"}, "none")):
+        with logreel.create(path, mode="a", **options) as w:
+            w.write(w.add_channel("/chatter", STRING), START, text("y" * 1000))
+        log = logreel.open(path)
+        assert (log.metadata["rosbag2"]["compression"], log.metadata["custom_data"]) == (
+            due,
+            {"site": "north"},
+        )
+    assert [m.decode()["data"][0] for m in log["/chatter"]] == ["x", "y", "y"]
+
+
+def test_a_bag_that_cannot_be_continued_stays(tmp_path: Path) -> None:
+    """One that is damaged, also inside of a frame, and one with transactions beside it, which SQLite would mix in."""
+    torn, wal, packed = (tmp_path / f"{name}.db3" for name in ("torn", "wal", "packed"))
+    torn.write_bytes(robot(40, 3000)[: -2 * PAGE])
+    database = write(wal, walk(5))
+    database.execute("PRAGMA journal_mode=WAL")
+    database.execute("INSERT INTO messages(topic_id,timestamp,data) VALUES(1,7,x'0001')")
+    with logreel.create(packed, compression="zstd") as w:
+        w.write(w.add_channel("/chatter", STRING), START, random.Random(1).randbytes(2000))
+    data = bytearray(packed.read_bytes())
+    at = data.index(bytes.fromhex("28b52ffd"))
+    data[at + 8 : at + 12] = b"\xff" * 4
+    packed.write_bytes(data)
+    for path, words in ((torn, "damaged"), (wal, "write-ahead log"), (packed, "damaged")):
+        before = path.read_bytes()
+        with pytest.raises(LogError, match=words):
+            logreel.create(path, mode="a")
+        assert path.read_bytes() == before
+        assert not path.with_name(path.name + ".active").exists()
+    database.close()

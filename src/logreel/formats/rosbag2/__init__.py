@@ -75,6 +75,7 @@ FORMAT = Format(
     sniff=_sniff,
     scan=lazy_scan("logreel.formats.rosbag2.scan_builder:scan"),
     create=lazy("logreel.formats.rosbag2.writer:Bag2Writer"),
+    append=lazy("logreel.formats.rosbag2.writer:append"),
     like=_like,
     copier=lazy("logreel.formats.rosbag2.writer:Bag2Copier"),
     folder=lazy("logreel.formats.rosbag2.folder:folder"),

@@ -273,7 +273,13 @@ class Bag2Writer(FormatWriter):
     # ------------------------------------------------------------------------------------------------- channels
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
-        """Add a channel; metadata ``offered_qos_profiles`` and ``topic_type_hash`` are kept."""
+        """Add a channel; metadata ``offered_qos_profiles`` and ``topic_type_hash`` are kept.
+
+        One without a definition has that which the bag has of its type.
+        """
+        if not schema.text:
+            known = (content for (name, _), content in self._definitions.items() if name == schema.name)
+            schema = Schema(schema.name, *next(known, (schema.encoding, "")))
         self._add(declare(number, topic, schema, metadata, copied=False))
 
     def copied_channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
@@ -409,6 +415,38 @@ class Bag2Copier(LogCopier):
     def count_key(self, topic: str, metadata: Mapping[str, Any]) -> str:
         """Return the topic without the number of its definition, which changes where definitions are left out."""
         return str(metadata.get("topic", topic))
+
+
+def append(out: Appender, log: Log, **options: Any) -> Bag2Writer:
+    """Return the writer that continues *log*: its messages are written again, then come those that are added.
+
+    So a database of any version and page size can be continued, and the unfinished file has the old messages and those
+    that were flushed. Raises LogError if transactions lie beside the database, which its successor must not have.
+    """
+    beside = next((problem for problem in log.problems if problem.code in ("wal", "journal")), None)
+    if beside is not None:
+        raise LogError(
+            f"cannot be continued: {beside.text}",
+            path=log.name,
+            hint="write it again by logreel.recover, and append to that",
+        )
+    out.keep_old(0)
+    writer = Bag2Writer(out, **options)
+    writer.continue_channels(log)
+    Bag2Copier(writer).copy_metadata(log)
+    index = log.index
+    for batch in index.select_batches(order="file"):
+        begins = np.flatnonzero(np.diff(batch.chunk, prepend=-2))
+        for lo, hi in zip(begins.tolist(), [*begins[1:].tolist(), len(batch)], strict=True):
+            data = index.chunks[int(batch.chunk[lo])]
+            payloads = Payloads(data, batch.offset[lo:hi], batch.size[lo:hi].astype(np.int64))
+            writer.messages(batch.channel[lo:hi], batch.time[lo:hi], payloads)
+    # Compressed messages were unpacked only now.
+    lost = next((problem for problem in log.problems if problem.lost), None)
+    if lost is not None:
+        raise LogError(f"is damaged: {lost.text}", path=log.name, offset=lost.offset)
+    writer.commit()
+    return writer
 
 
 # ----------------------------------------------------------------------------------------------------- the folder
