@@ -21,7 +21,8 @@ from logreel.registry.format import Folder
 METADATA = "metadata.yaml"
 #: Key that all of the metadata is below.
 ROOT = "rosbag2_bagfile_information"
-SUFFIXES = (".db3", ".mcap", ".db3.zstd", ".mcap.zstd")
+#: Suffixes of parts; the last one has a file that logreel is recording, or could not complete.
+SUFFIXES = (".db3", ".mcap", ".db3.zstd", ".mcap.zstd", ".db3.active")
 #: Beginning of the names of custom data that logreel writes: of what a log of another format said of itself.
 OWN = "logreel/"
 #: Versions of the metadata that are known.

@@ -27,6 +27,9 @@ from logreel.formats.rosbag2.folder import (
     metadata_text,
     version_for,
 )
+from logreel.formats.rosbag2.folder import (
+    folder as bag_folder,
+)
 from logreel.formats.rosbag2.page_writer import (
     LARGEST,
     MOST_MESSAGES,
@@ -38,8 +41,9 @@ from logreel.formats.rosbag2.page_writer import (
 from logreel.formats.rosbag2.reader import TopicRow
 from logreel.formats.rosbag2.scan_builder import Bag
 from logreel.io import zstd
-from logreel.io.append_file import Appender
+from logreel.io.append_file import ACTIVE, Appender
 from logreel.io.arrays import I64
+from logreel.io.atomic_file import replace_text
 from logreel.io.source import Buffer, Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import String
@@ -544,12 +548,17 @@ def _tables_bytes(bag: Bag) -> int:
 
 
 def _describe(paths: Sequence[str], compression_mode: str = "", **_: object) -> None:
-    """Write the ``metadata.yaml`` beside the databases of a folder, and pack these if they are to be packed."""
-    is_packed = compression_mode == FILE
-    with open_log([*paths], anyway=True) as log:
+    """Write the ``metadata.yaml`` of a folder for its databases and the new ones *paths*; pack these if others are."""
+    place = Path(paths[0]).parent
+    before = bag_folder(str(place), os.listdir(place))
+    # A file that another recorder did not complete is no database yet.
+    old = [path for path in before.parts if not path.endswith(ACTIVE)] if before is not None else []
+    old = [path for path in old if path not in paths]
+    is_packed = compression_mode == FILE or (bool(old) and all(path.endswith(PACKED) for path in old))
+    with open_log([*old, *paths], anyway=True) as log:
         spans = [
             FileSpan(
-                os.path.basename(part.source.name) + PACKED * is_packed,
+                os.path.basename(part.source.name) + PACKED * (is_packed and part.source.name in paths),
                 part.message_count,
                 part.start,
                 part.end,
@@ -559,10 +568,7 @@ def _describe(paths: Sequence[str], compression_mode: str = "", **_: object) -> 
         text = _metadata_of(log, spans).read()
     for path in paths if is_packed else ():
         _pack_file(path)
-    with open(Path(paths[0]).with_name(METADATA), "xb") as out:
-        out.write(text)
-        out.flush()
-        os.fsync(out.fileno())
+    replace_text(place / METADATA, text.decode("utf-8", "replace"))
 
 
 def _pack_file(path: str) -> None:

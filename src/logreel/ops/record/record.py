@@ -6,14 +6,15 @@ import contextlib
 import io
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from time import monotonic
 from typing import IO, Any, Self, TypedDict, cast
 
 from logreel.errors import LogError, UsageError
 from logreel.io.append_file import ACTIVE
-from logreel.io.atomic_file import keep_sources
+from logreel.io.atomic_file import keep_sources, make_folders
 from logreel.io.output_stream import Destination, name_and_stream
 from logreel.io.source import Definitions
 from logreel.log.joined_log import Openable
@@ -25,9 +26,10 @@ from logreel.ops.record.ring import RecordedWindow, Ring, RingWriter
 from logreel.ops.record.session import Progress, Recorded, RecordingSession
 from logreel.ops.record.source import BUFFER_BYTES, PATIENCE, DrainLimit, LiveQueue, LiveSource, TopicFilter
 from logreel.ops.record.sources import live_source
-from logreel.ops.rewrite.target import Copied
+from logreel.ops.rewrite.target import Copied, is_folder_name
 from logreel.ops.selection import Selection, SelectionOptions, keywords
 from logreel.registry.open import as_open_log
+from logreel.registry.registry import formats, log_suffixes
 from logreel.write.writer import FLUSH_EVERY, Writer, create, format_of, open_old
 
 #: Seconds between two calls of *progress* while lines arrive.
@@ -152,7 +154,8 @@ def record(
     source   live sources: one or a list of them, see ``logreel.live_source``, or the spelling of one, such as
              ``udp://127.0.0.1:9000``. Or a pipe, a file or lines, one message each, in the form of
              ``cat --format ndjson``
-    path     of the new log, or a binary file object, see ``create``
+    path     of the new log, or a binary file object, see ``create``; with a slash at the end a folder as ROS 2 has it,
+             which mode ``a`` continues by another file
     selection  topics and exclude, which can be given as keyword arguments instead
     recording  how to record; its members can be given as keyword arguments instead
     like     a log whose channels, with their schemas, become channels of the new log; its metadata, parameters and
@@ -176,13 +179,21 @@ def record(
     recording = Recording.of(recording, options)
     own = {name: value for name, value in options.items() if name not in RecordOptions.__annotations__}
     name, stream = name_and_stream(path)
-    appends = recording.mode == "a" and stream is None and os.path.lexists(name)
+    place = FolderPlace.of(name, recording) if stream is None and is_folder_name(name) else None
+    target, name = name, name if place is None else place.path
+    if place is not None and place.is_log and "compression" in own:
+        raise UsageError("a folder that is continued keeps its compression", hint="leave out compression=")
+    appends = recording.mode == "a" and stream is None and place is None and os.path.lexists(name)
     if recording.mode == "a" and (recording.split_size or recording.split_duration or like is not None):
         raise UsageError(
             "a log that is continued has its own types, and is one file",
             hint="leave out like=, split_size= and split_duration=",
         )
-    fmt = open_old(name, recording.format)[0] if appends else format_of(name, recording.format)
+    if place is not None:
+        # Channels of a folder that is continued keep their types.
+        fmt, like = place.format, place.folder if place.is_log else like
+    else:
+        fmt = open_old(name, recording.format)[0] if appends else format_of(name, recording.format)
     split = recording.split
     ring = recording.ring
     if ring is not None and stream is not None:
@@ -200,13 +211,15 @@ def record(
     with contextlib.ExitStack() as stack:
         # The new log may read from it until it is complete.
         log = None if like is None else stack.enter_context(as_open_log(like, definitions))
+        if log is not None and place is not None and place.is_log and log.format != fmt.name:
+            raise LogError(f"its files are not of {fmt.title}, which is written: not continued", path=target)
         if log is not None and fmt.name in (log.format, log.converted_from):
             own = fmt.like(log.metadata) | own
 
         def make(part: Destination) -> Writer:
             return create(
                 part if stream is None else stream,
-                mode=recording.mode,
+                mode=recording.mode if place is None else "w",
                 format=fmt.name,
                 force=recording.force,
                 flush_every=recording.flush_every,
@@ -214,6 +227,8 @@ def record(
                 **own,
             )
 
+        if place is not None:
+            stack.enter_context(place.made())
         writer: SplitWriter
         if ring is None:
             writer = SplitWriter(name, fmt, make, split, recording.force, is_file=stream is None)
@@ -267,7 +282,66 @@ def record(
             raise
         lines.close()
     size = sum(os.stat(file).st_size for file in writer.files) if stream is None else stream.tell()
-    return _result(name, writer, lines, session, topics, stopped, bool(split), size)
+    if place is not None:
+        place.describe(writer.files)
+    return _result(target, writer, lines, session, topics, stopped, bool(split), size)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderPlace:
+    """A folder that is a log, and the file in it that is recorded.
+
+    folder  path of the folder
+    path    of the file; of a split log that to which numbers are added
+    is_log  whether the folder is a log already, which is continued
+    """
+
+    format: Any
+    folder: str
+    path: str
+    is_log: bool
+
+    @classmethod
+    def of(cls, name: str, recording: Recording) -> Self:
+        """Return the place for *name*, which ends with a slash.
+
+        In a folder that is continued it is the next file. Raises UsageError for a format without folders, LogError for
+        a folder that is not empty, or, with mode ``a``, that is no log of the format.
+        """
+        folder = name.rstrip("/" + os.sep) or name
+        able = [fmt for fmt in formats().values() if fmt.create is not None and fmt.new_folder is not None]
+        able = [fmt for fmt in able if recording.format in (None, fmt.name)]
+        if not able or folder.lower().endswith(log_suffixes()):
+            raise UsageError("is the name of a file: leave out the slash at the end", path=name)
+        if recording.ring is not None:
+            raise UsageError("windows are logs of their own, not files of one folder", path=name)
+        fmt: Any = able[0]
+        part, base, number = fmt.new_folder().part, os.path.basename(os.path.abspath(folder)), 0
+        there = os.listdir(folder) if os.path.isdir(folder) else []
+        if there and recording.mode != "a":
+            text = "is a folder that is not empty: not replaced"
+            raise LogError(text, path=name, hint="record into another folder, or append to this one")
+        if there and (fmt.folder is None or fmt.folder(folder, there) is None):
+            raise LogError(f"is a folder, but not {fmt.title}", path=name)
+        while any(file.startswith(part(base, number)) for file in there):
+            number += 1
+        plain = base + fmt.suffixes[0] if recording.split else part(base, number)
+        return cls(fmt, folder, os.path.join(folder, plain), bool(there))
+
+    @contextlib.contextmanager
+    def made(self) -> Iterator[None]:
+        """Make the folder if it is missing; after an exception it is removed if it is empty."""
+        make_folders(Path(self.folder))
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.rmdir(self.folder)
+            raise
+
+    def describe(self, files: Sequence[str]) -> None:
+        """Write what lies beside the files of the folder, which are complete."""
+        self.format.new_folder().finish(files)
 
 
 class _Nowhere(io.RawIOBase):
