@@ -28,7 +28,7 @@ class FileChange(Enum):
     """What happened to a file since the last look.
 
     SAME      nothing, or only bytes that were there were overwritten
-    GROWN     it has more bytes
+    GROWN     it has more bytes, or a file beside it was written (``Source.beside``)
     CUT       it has fewer bytes
     REPLACED  another file has its name
     COMPLETE  its writer has given it its final name
@@ -52,6 +52,9 @@ class GrowingFile:
         self._handle, self._size = -1, 0
         self.guard = guard
         self.was_active = False
+        #: Files that ``Source.beside`` names, and what they were when the last Source was made.
+        self._beside = list[str]()
+        self._seen: dict[str, tuple[int, ...]] = {}
 
     def open(self) -> bool:
         """Open the file that is written, else the complete one; return False if there is none (yet).
@@ -84,7 +87,7 @@ class GrowingFile:
                 handle = os.open(place, _FLAGS)
                 if source.inode == _inode(os.fstat(handle)):
                     self.close()
-                    self._handle, self._size = handle, source.size
+                    self._handle, self._size, self._beside = handle, source.size, source.beside
                     self.was_active = place == self.active
                     return
                 os.close(handle)
@@ -116,11 +119,12 @@ class GrowingFile:
         found = os.fstat(self._handle)
         if found.st_size != self._size:
             return FileChange.GROWN if found.st_size > self._size else FileChange.CUT
-        if newest is None:
-            return FileChange.SAME
-        if not os.path.samestat(newest, found):
+        if newest is not None and not os.path.samestat(newest, found):
             return FileChange.REPLACED
-        return FileChange.COMPLETE if place == self.target and self.was_active else FileChange.SAME
+        if any(_signature(path) != self._seen.get(path, ()) for path in self._beside):
+            return FileChange.GROWN
+        is_complete = newest is not None and place == self.target and self.was_active
+        return FileChange.COMPLETE if is_complete else FileChange.SAME
 
     def source(self, name: str) -> Source:
         """Return the bytes that the file has now as a Source called *name*."""
@@ -129,8 +133,9 @@ class GrowingFile:
         is_active = active is not None and os.path.samestat(active, found)
         self.was_active |= is_active
         place = self.active if is_active else self.target
+        self._seen = {path: _signature(path) for path in self._beside}
         source = Source.of_file(self._handle, name, place, self.guard, grows=True)
-        self._size = source.size
+        self._size, source.beside = source.size, self._beside
         return source
 
     def still_has(self, source: Source) -> bool:
@@ -158,7 +163,8 @@ class GrowingFile:
         found, active = os.fstat(self._handle), _stat(self.active)
         if not found.st_nlink:
             return True
-        if abs(time.time_ns() - found.st_mtime_ns) < QUIET:
+        written = [signature[-1] for path in self._beside if (signature := _signature(path))]
+        if abs(time.time_ns() - max(found.st_mtime_ns, *written, 0)) < QUIET:
             return False
         is_unfinished = active is not None and os.path.samestat(active, found)
         return not (is_unfinished and is_locked(self._handle))
@@ -179,6 +185,12 @@ class GrowingFile:
     def __del__(self) -> None:
         if getattr(self, "_handle", -1) >= 0:
             self.close()
+
+
+def _signature(path: str) -> tuple[int, ...]:
+    """Return numbers that change when a file is written, the last one the time of that; () if there is none."""
+    found = _stat(Path(path))
+    return () if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 def _stat(path: Path) -> os.stat_result | None:

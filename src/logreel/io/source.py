@@ -205,6 +205,8 @@ class Source:
     digests      digests of the bytes for which an index was made, if one was read instead of the log; else None
     limits       bounds of what the log may use; those of the environment unless they are replaced
     in_ranges    whether bytes are still to be fetched from a server: ``span`` and ``read`` fetch only what they return
+    grows        whether another process may write the file meanwhile
+    beside       paths of files that a growing one is read again for when they change, although it has the same size
     address      what opens the log again in another process: its path or its URL; None for other sources
 
     Bytes of a mapped file are valid only if ``check`` raises nothing after they were used.
@@ -225,6 +227,8 @@ class Source:
         self.address = self.file = None if path is None else os.fspath(path)
         self.inode: tuple[int, int] | None = None
         self.copies: list[str] = []
+        self.grows = grows
+        self.beside: list[str] = []
         self.definitions: tuple[Path, ...] = ()
         self.types: Mapping[str, str] = {}
         data = np.frombuffer(buffer, np.uint8) if len(buffer) else np.zeros(0, np.uint8)

@@ -10,12 +10,13 @@ from threading import Event
 from typing import IO
 
 from logreel.errors import LogError, UnknownFormatError
+from logreel.io.append_file import ACTIVE
 from logreel.io.growing_file import FileChange, GrowingFile, GrowingStream
 from logreel.io.source import HEAD_BYTES, Definitions
 from logreel.log.growing_log import POLL
 from logreel.log.log import Log
 from logreel.log.source_files import allow_decrypted
-from logreel.registry.open import Rescanner, log_of
+from logreel.registry.open import Rescanner, log_folder, log_of
 from logreel.registry.registry import formats
 
 #: The beginnings of all formats are shorter than this.
@@ -37,7 +38,8 @@ def open_growing(
 ) -> Log | None:
     """Open a log that another process writes, for ``Log.follow`` and ``Log.refresh``; wait until it has begun.
 
-    path     name of the complete file; while ``path.active`` is written, that file is opened. Or ``-`` for standard
+    path     name of the complete file; while ``path.active`` is written, that file is opened. Of a folder that is a
+             log it is the first file, after which the next ones are followed. Or ``-`` for standard
              input, or a binary file object such as a pipe, whose bytes are kept in a temporary file as they come
     format, definitions, ros_axes, segment, guard, decrypt  as for ``logreel.open``
     poll     seconds between two looks at the file
@@ -94,7 +96,9 @@ def open_growing(
 def _opened(path: str | os.PathLike[str] | IO[bytes], guard: bool) -> tuple[str, GrowingFile | GrowingStream]:
     """Return the name of what is to be opened, and the file or stream."""
     if isinstance(path, str | os.PathLike) and os.fspath(path) != "-":
-        return os.fspath(path), GrowingFile(Path(path).absolute(), guard)
+        folder = log_folder(os.fspath(path))
+        name = os.fspath(path) if folder is None else folder.parts[0].removesuffix(ACTIVE)
+        return name, GrowingFile(Path(name).absolute(), guard)
     if isinstance(path, str | os.PathLike):
         # Not the buffered file: a thread that waits in it would hold its lock when the process ends.
         return "<stdin>", GrowingStream(getattr(sys.stdin.buffer, "raw", sys.stdin.buffer), "<stdin>")

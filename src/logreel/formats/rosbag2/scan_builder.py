@@ -60,8 +60,17 @@ class Bag:
 
 
 def scan(source: Source) -> Scan:
-    """Return the Scan of a database; raise LogError for one that is no database of rosbag2."""
-    bag = _bag(source, DatabaseReader(source).read())
+    """Return the Scan of a database; raise LogError for one that is no database of rosbag2.
+
+    Of a growing one also while a transaction is written: its pages come one after another, the first one first.
+    """
+    reader = DatabaseReader(source)
+    changes = _changes(source)
+    if source.grows and reader.pages.stated_count > reader.pages.count:
+        raise LogError("a transaction is being written", path=source.name)
+    bag = _bag(source, reader.read())
+    if source.grows and _changes(source) != changes:
+        raise LogError("a transaction was written meanwhile", path=source.name)
     file, messages, problems = bag.file, bag.file.messages, bag.file.problems
     topics = file.topics
     # Of two rows with one number the first counts.
@@ -85,6 +94,11 @@ def scan(source: Source) -> Scan:
         utc_offset=lambda: 0 if epoch == "unix" else None,
         format_state=bag,
     )
+
+
+def _changes(source: Source) -> bytes:
+    """Return what SQLite changes in the header of a database with each transaction: the counter, and the pages."""
+    return source.read(24, 8)
 
 
 def _verify(bag: Bag) -> Iterator[Finding]:
@@ -180,7 +194,8 @@ def _index(bag: Bag, channel: I64, channels: int) -> MessageIndex:
         bag.source,
         ChunkCache(partial(unpack, bag, Noted()), sizes, False, bag.source.limits),
         sizes.__getitem__,
-        lambda n: int(file.messages.begin[first[n]]),
+        # The first page of messages moves when a growing table gets its second one.
+        lambda n: int(file.messages.begin[first[n]]) if n else 0,
     )
     rules = ChannelRules(StoredValues(table.column("time")), StoredValues(table.column("size")))
     return MessageIndex(chunks, table.blocks(channels), [rules] * channels, sizes_are_cheap=True)

@@ -17,7 +17,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import Problem
+from logreel.errors import LogError, Problem
 from logreel.io.source import Buffer, Source
 
 #: Bytes of the headers of the file and of each frame.
@@ -30,22 +30,48 @@ def with_wal(source: Source, problems: list[Problem]) -> Buffer:
     """Return the bytes of a database with the committed pages of the write-ahead log beside it.
 
     They are put together in a temporary file; without a log, the bytes are those of *source*. What the log has behind
-    the last commit is a Problem ``wal`` with its bytes, and a hot journal, which nothing reads, one ``journal``.
+    the last commit is a Problem ``wal`` with its bytes, and a hot journal, which nothing reads, one ``journal``. Raises
+    LogError if the recorder copied pages of a growing log meanwhile.
     """
     if source.file is None:
         return source.data
+    # Rows are added to pages that are there, and to the log, so the size of the database does not tell.
+    source.beside += [path for path in (source.file, source.file + SUFFIX) if path not in source.beside]
     journal = source.file + JOURNAL
     if os.path.exists(journal) and os.path.getsize(journal):
         text = "a rollback journal lies beside the database: its last transaction may be there in part"
         problems.append(Problem("journal", 0, 0, False, text))
+    modified = _modified(source)
+    log = _log_beside(source)
+    if not len(log):
+        return source.data
+    data = _merged(source, log, problems)
+    if source.grows and _modified(source) != modified:
+        raise LogError("pages are being copied from the write-ahead log", path=source.name)
+    return data
+
+
+def _modified(source: Source) -> tuple[int, bytes]:
+    """Return what changes of a growing database and its write-ahead log when pages are copied from this."""
+    if source.file is None or not source.grows:
+        return 0, b""
     try:
         with open(source.file + SUFFIX, "rb") as file:
-            if not os.fstat(file.fileno()).st_size:
-                return source.data
-            log = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+            return os.stat(source.file).st_mtime_ns, file.read(_HEAD)
     except OSError:
-        return source.data
-    return _merged(source, log, problems)
+        return 0, b""
+
+
+def _log_beside(source: Source) -> Buffer:
+    """Return the bytes of the write-ahead log beside a database; none if there is none."""
+    try:
+        with open(f"{source.file}{SUFFIX}", "rb") as file:
+            # The recorder cuts that of a growing one, and what is mapped beyond the end must not be read.
+            if source.grows or not os.fstat(file.fileno()).st_size:
+                return np.frombuffer(file.read(), np.uint8)
+            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+    except OSError:
+        return np.zeros(0, np.uint8)
 
 
 def heads(source: Source, size: int) -> Iterator[bytes]:

@@ -1,0 +1,158 @@
+"""Databases of ROS 2 that SQLite and logreel are writing: each message is yielded once, with all parts in turn."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import logreel
+from logreel.registry.open_growing import open_growing
+from support.samples.rosbag2.builder import START, TOPICS, Message, add, text, walk, write
+
+#: Seconds for which messages are waited for at most.
+PATIENCE = 60
+Row = tuple[str, int, bytes]
+
+
+def rows(messages: Iterable[Message]) -> list[Row]:
+    return [(TOPICS[topic - 1].name, time, data) for topic, time, data in messages]
+
+
+class Follower:
+    """Follows a log in a thread; *got*: its messages so far."""
+
+    def __init__(self, log: Any) -> None:
+        self.got, self._stop = list[Row](), threading.Event()
+        self._log, self._thread = log, threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        for m in self._log.follow(stop=self._stop):
+            self.got.append((m.channel.topic, m.time, bytes(m.data)))
+
+    def wait(self, count: int) -> None:
+        """Wait until there are *count* messages."""
+        end = time.monotonic() + PATIENCE
+        while len(self.got) < count and time.monotonic() < end:
+            time.sleep(0.01)
+
+    def __enter__(self) -> Follower:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+
+def begun(path: Path, mode: str) -> sqlite3.Connection:
+    """Return the connection to a database without messages."""
+    database = write(path, [])
+    database.execute(f"PRAGMA journal_mode={mode}")
+    return database
+
+
+def put(database: sqlite3.Connection, messages: Iterable[Message]) -> None:
+    database.execute("BEGIN")
+    add(database, messages)
+    database.execute("COMMIT")
+
+
+#: Messages that fit into pages that are there, and large ones.
+SIZES: dict[str, Callable[[], list[Message]]] = {
+    "small": lambda: [(1, START + n, text(str(n))) for n in range(300)],
+    "large": lambda: walk(300, 9000),
+}
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("mode", ["MEMORY", "WAL", "DELETE"])
+def test_what_sqlite_commits_is_yielded_once(tmp_path: Path, mode: str, size: str) -> None:
+    """Also messages for which the file gets no byte more, those in the write-ahead log, and after its checkpoints."""
+    messages, path = SIZES[size](), tmp_path / "a.db3"
+    database = begun(path, mode)
+    database.execute("PRAGMA wal_autocheckpoint=40")
+    with logreel.open(path) as log, Follower(log) as follower:
+        for lo in range(0, len(messages), 7):
+            put(database, messages[lo : lo + 7])
+            if lo < 100:
+                # In step, so that each commit is a look of its own.
+                follower.wait(min(lo + 7, len(messages)))
+                assert follower.got == rows(messages)[: lo + 7]
+        follower.wait(len(messages))
+        database.close()
+        time.sleep(0.3)
+    assert follower.got == rows(messages)
+    log = logreel.open(path)
+    assert (log.message_count, log.problems) == (len(messages), ())
+
+
+def test_a_transaction_that_is_being_written_is_waited_for(tmp_path: Path) -> None:
+    """Pages come one after another; what of them is there is neither yielded nor a problem."""
+    path, source = tmp_path / "a.db3", tmp_path / "source.db3"
+    database = write(source, walk(30, 6000))
+    before = source.read_bytes()
+    put(database, [(topic, time + 10**12, data) for topic, time, data in walk(60, 6000)])
+    database.close()
+    after = source.read_bytes()
+    path.write_bytes(before)
+    log = open_growing(path)
+    assert log is not None
+    with path.open("r+b") as file:
+        for at in range(0, len(after), 4096):
+            file.seek(at)
+            file.write(after[at : at + 4096])
+            file.flush()
+            log.refresh()
+            assert log.message_count == (30 if at + 4096 < len(after) else 90)
+            assert log.problems == ()
+
+
+def test_a_folder_is_followed_part_after_part(tmp_path: Path) -> None:
+    folder, messages = tmp_path / "drive", walk(90, 3000)
+    folder.mkdir()
+    database = begun(folder / "drive_0.db3", "WAL")
+    put(database, messages[:10])
+    log = open_growing(folder)
+    assert log is not None
+    with Follower(log) as follower:
+        for part in range(3):
+            for lo in range(30 * part + 10 * (part == 0), 30 * part + 30, 10):
+                put(database, messages[lo : lo + 10])
+                time.sleep(0.05)
+            database.close()
+            if part < 2:
+                database = begun(folder / f"drive_{part + 1}.db3", "WAL")
+        follower.wait(90)
+    assert follower.got == rows(messages)
+    assert Path(log.name).name == "drive_2.db3"
+
+
+def test_a_folder_that_logreel_records_is_followed(tmp_path: Path) -> None:
+    follower: Follower | None = None
+
+    def lines() -> Iterable[str]:
+        nonlocal follower
+        for n in range(40):
+            line = {"topic": "/count", "time_ns": START + n * 10**9, "data": {"data": n}}
+            yield json.dumps(line)
+            if n == 5:
+                log = open_growing(tmp_path / "drive")
+                assert log is not None
+                assert Path(log.name).name == "drive_0.db3"
+                follower = Follower(log).__enter__()
+            if follower is not None:
+                time.sleep(0.02)
+
+    logreel.record(lines(), f"{tmp_path}/drive/", split_duration="8s", ahead=0, flush_every=0.01)
+    assert follower is not None
+    follower.wait(40)
+    follower.__exit__()
+    assert [time for _, time, _ in follower.got] == [START + n * 10**9 for n in range(40)]
+    assert len(logreel.open(tmp_path / "drive").parts) == 5
