@@ -57,12 +57,14 @@ class Hints:
     checksum     checksum of the definition that the log states; ``*``: none
     note         called with a sentence about what is missing
     cache        what languages keep for further channels of the same log
+    encapsulation  first two bytes of the messages, which say how those in CDR are encoded; empty: unknown
     """
 
     definitions: tuple[Path, ...] = ()
     checksum: str = "*"
     note: Callable[[str], object] = lambda text: None
     cache: dict[str, Any] = field(default_factory=dict)
+    encapsulation: bytes = b""
 
     def kept(self, key: str, make: Callable[[], T]) -> T:
         """Return what *make* returned for this *key* first."""
@@ -212,7 +214,7 @@ class _Ros2(_RosLanguage):
     def layout(self, schema: Schema, hints: Hints = NO_HINTS) -> Layout:
         from logreel.schemas import ros2msg
 
-        return ros2msg.layout(schema.name, schema.text)
+        return ros2msg.layout(schema.name, schema.text, hints.encapsulation or ros2msg.LITTLE)
 
     def schema_from_layout(self, layout: Layout, name: str) -> Schema:
         from logreel.schemas import ros2msg
@@ -250,8 +252,9 @@ class _Ros2Idl(Language):
 
     def layout(self, schema: Schema, hints: Hints = NO_HINTS) -> Layout:
         from logreel.schemas import ros2idl
+        from logreel.schemas.ros2msg import LITTLE
 
-        return ros2idl.layout(schema.name, schema.text)
+        return ros2idl.layout(schema.name, schema.text, hints.encapsulation or LITTLE)
 
     def constants(self, schema: Schema) -> list[str]:
         return _IDL_CONSTANT.findall(schema.text)

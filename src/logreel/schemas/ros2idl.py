@@ -15,7 +15,7 @@ from logreel.errors import DefinitionError
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import MAX_LEAVES
 from logreel.schemas.ros1msg.definition import short_name
-from logreel.schemas.ros2msg import MAX_TEXT, NUMBERS, Ros2Definition, Ros2Field, layout_of
+from logreel.schemas.ros2msg import LITTLE, MAX_TEXT, NUMBERS, Ros2Definition, Ros2Field, layout_of
 
 T = TypeVar("T")
 
@@ -83,12 +83,14 @@ def parse(text: str, name: str) -> Mapping[str, Ros2Definition]:
     return scope.structs
 
 
-def layout(name: str, text: str) -> Layout:
+def layout(name: str, text: str, encapsulation: bytes = LITTLE) -> Layout:
     """Return the Layout of little-endian CDR messages of type *name*; *text*: IDL with all that it uses.
+
+    encapsulation  what the messages begin with, as for ``ros2msg.layout``
 
     Raises DefinitionError for an invalid text, and for what it has that is not read, such as unions.
     """
-    return layout_of(name, parse(text, name))
+    return layout_of(name, parse(text, name), encapsulation)
 
 
 class _Parser:

@@ -153,8 +153,21 @@ def _message(text: str, name: str) -> Ros2Definition:
     return Ros2Definition(name, tuple(fields))
 
 
-#: Plain CDR, little-endian; the next two bytes are options.
-LITTLE = b"\x00\x01"
+#: Plain CDR, little-endian, of version 1 and 2 (XCDR2); the next two bytes are options.
+LITTLE, LITTLE_2 = b"\x00\x01", b"\x00\x07"
+#: Names of the encodings that the first two bytes of a message state (OMG, "Extensible and Dynamic Topic Types").
+ENCAPSULATIONS = {
+    b"\x00\x00": "CDR of big-endian numbers",
+    LITTLE: "CDR",
+    b"\x00\x02": "PL_CDR of big-endian numbers, for mutable types",
+    b"\x00\x03": "PL_CDR, for mutable types",
+    b"\x00\x06": "CDR2 of big-endian numbers",
+    LITTLE_2: "CDR2",
+    b"\x00\x08": "D_CDR2 of big-endian numbers, for appendable types",
+    b"\x00\x09": "D_CDR2, for appendable types",
+    b"\x00\x0a": "PL_CDR2 of big-endian numbers, for mutable types",
+    b"\x00\x0b": "PL_CDR2, for mutable types",
+}
 ORIGIN = 4
 #: The length of a string includes its NUL.
 TEXT = String(4, Grid(4, ORIGIN), tail=1)
@@ -180,27 +193,37 @@ class State(NamedTuple):
 START, NOTHING = State(8, 0), State(1, 0)
 
 
-def layout(name: str, text: str) -> Layout:
+def layout(name: str, text: str, encapsulation: bytes = LITTLE) -> Layout:
     """Return the Layout of little-endian CDR messages of type *name*; *text*: concatenated definition.
 
-    Raises DefinitionError for an invalid text, a missing type, and ``wstring``, which is encoded in several ways.
+    encapsulation  what the messages begin with: LITTLE or LITTLE_2
+
+    Raises DefinitionError for an invalid text, a missing type, and ``wstring``, which is encoded in several ways; for
+    another *encapsulation*, which depends on what is not in definitions of ROS.
     """
-    return layout_of(name, parse(text, name))
+    return layout_of(name, parse(text, name), encapsulation)
 
 
-def layout_of(name: str, messages: Mapping[str, Ros2Definition]) -> Layout:
-    """Return the Layout of little-endian CDR messages of type *name*, one of *messages*; raise as ``layout``."""
+def layout_of(name: str, messages: Mapping[str, Ros2Definition], encapsulation: bytes = LITTLE) -> Layout:
+    """Return the Layout of CDR messages of type *name*, one of *messages*; raise as ``layout``."""
+    if encapsulation not in (LITTLE, LITTLE_2):
+        encoding = ENCAPSULATIONS.get(encapsulation, f"an unknown encoding, {encapsulation.hex(' ')}")
+        raise DefinitionError(
+            f"{name[:80]}: its messages are in {encoding}; little-endian CDR and CDR2 are read"
+        )
     try:
-        body, _ = _Maker(messages).struct(short_name(name), START, 1)
+        body, _ = _Maker(messages, 8 if encapsulation == LITTLE else 4).struct(short_name(name), START, 1)
     except DefinitionError as error:
         raise DefinitionError(f"{name[:80]}: {error.text}") from None
-    head = (Field("", Expect(LITTLE)), Field("", Padding(2)))
+    head = (Field("", Expect(encapsulation)), Field("", Padding(2)))
     return Layout(Struct((*head, *body.fields)), short_name(name))
 
 
 class _Maker:
-    def __init__(self, messages: Mapping[str, Ros2Definition]) -> None:
-        self.messages = messages
+    """Makes Structs; *most*: greatest alignment of numbers, 4 in CDR2."""
+
+    def __init__(self, messages: Mapping[str, Ros2Definition], most: int) -> None:
+        self.messages, self.most = messages, most
         self.made: dict[tuple[str, State], tuple[Struct, State]] = {}
         self.sizes: dict[int, Measure] = {}
         self.active: set[str] = set()
@@ -231,12 +254,16 @@ class _Maker:
         """Add a field to *out*, after its alignment; return the state of its end."""
         if f.type == "wstring":
             raise DefinitionError(f"{f.name} is wide text, which is encoded in several ways")
+        if f.array and f.count != 0 and self.most < 8 and f.type not in NUMBERS:
+            # In CDR2, the size of arrays of anything but numbers comes before them.
+            state = _aligned(4, state, out).after(4)
+            out.append(Field("", Padding(4)))
         if f.array and f.count is None:
             node, state = self.sequence(f, _aligned(4, state, out).after(4), depth)
         elif f.array and f.count == 0:
             return state
         elif (size := _width(f.type)) is not None:
-            state = _aligned(size[0], state, out).after(size[1] * (f.count or 1))
+            state = _aligned(min(size[0], self.most), state, out).after(size[1] * (f.count or 1))
             node = _number(f.type) if f.count is None else FixedArray(_number(f.type), f.count)
         elif f.type == "string":
             node, state = (TEXT if f.count is None else FixedArray(TEXT, f.count)), NOTHING
@@ -261,13 +288,17 @@ class _Maker:
         if (size := _width(f.type)) is not None:
             if _number(f.type) == Scalar("uint8"):
                 return Bytes(4), NOTHING
-            grid = Grid(8, ORIGIN) if size[0] == 8 else None
+            grid = Grid(8, ORIGIN) if min(size[0], self.most) == 8 else None
             return Sequence(_number(f.type), 4, grid), _multiple(gcd(4, size[1]))
         for begin, grid in ((START, Grid(8, ORIGIN)), (State(4, 0), None), (NOTHING, None)):
             item, end = self.struct(f.type, begin, depth + 1)
             fixed = measure(item, self.sizes).size
             # Only an 8-byte number aligns the first item to 8 bytes.
-            if fixed is not None and end == begin and (grid is None or self.first(f.type) == 8):
+            if (
+                fixed is not None
+                and end == begin
+                and (grid is None or min(self.first(f.type), self.most) == 8)
+            ):
                 return Sequence(item, 4, grid), _multiple(gcd(4, fixed))
         # The array may be empty.
         return Sequence(item), NOTHING

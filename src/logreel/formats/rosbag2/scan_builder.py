@@ -6,14 +6,16 @@ put together, and unpacked where messages are compressed, when its bytes are nee
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.dataclass import dataclass
+from logreel.dataclass import dataclass, replace
 from logreel.errors import DefinitionError, Finding, LogError, Problem
 from logreel.formats.rosbag2 import yaml
 from logreel.formats.rosbag2.folder import custom_of
@@ -41,6 +43,8 @@ RELATIVE_NS = 10**8 * 10**9
 #: Longest head of a zstd frame.
 _FRAME_HEAD = 18
 CDR = "cdr"
+#: Messages of a topic by which its encoding is told: one may be damaged.
+_LOOKED_AT = 9
 
 
 @dataclass(slots=True)
@@ -330,13 +334,34 @@ class _Definitions:
         # The definition of a type without fields has no text.
         if not schema.text and self._stated(topic) is None and not ros2msg.is_known(topic.type):
             raise DefinitionError(f"nothing defines {schema.name[:80] or 'its type'}")
-        layout = language.layout(schema, self._hints)
+        hints = replace(self._hints, encapsulation=self._encapsulation(topic))
+        layout = language.layout(schema, hints)
         if layout is not None:
             return layout, None
         decoder = language.decoder(schema, self._hints)
         if decoder is None:
             raise DefinitionError(f"nothing reads messages of {schema.name[:80]}")
         return decoder.layout, decoder
+
+    def _encapsulation(self, topic: TopicRow) -> bytes:
+        """Return the first two bytes of most first messages of a topic; empty if they are of no known encoding."""
+        from logreel.io import zstd
+        from logreel.schemas.ros2msg import ENCAPSULATIONS
+
+        bag, begins = self._bag, Counter[bytes]()
+        messages, data = bag.file.messages, bag.file.pages.data
+        # Most topics have messages near the front.
+        few = np.flatnonzero(messages.topic[: 1 << 16] == topic.id)
+        rows = few if len(few) else np.flatnonzero(messages.topic == topic.id)
+        for row in rows[:_LOOKED_AT].tolist():
+            start, size = stored_pieces(bag.file, row, row + 1)
+            if not bag.packed[row]:
+                begins[data[start[0] :][: min(2, int(size[0]))].tobytes()] += 1
+                continue
+            with suppress(zstd.ZstdError):
+                begins[zstd.unpack(joined(data, start, size).data)[:2]] += 1
+        most = begins.most_common(1)[0][0] if begins else b""
+        return most if most in ENCAPSULATIONS else b""
 
     def _note(self, text: str) -> None:
         self._noted.add(self._bag.file.problems, Problem("definition", 0, 0, False, text))
