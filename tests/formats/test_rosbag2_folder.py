@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,9 @@ from logreel.errors import LogError, UsageError
 from logreel.formats.rosbag2.yaml import parse
 from support.harness.cli_runner import Run
 from support.samples.rosbag.builder import drive, tiny
-from support.samples.rosbag2.builder import START
+from support.samples.rosbag2 import builder
+from support.samples.rosbag2.builder import START, TOPICS, Message, add, write
+from support.samples.rosbag2.builder import walk as walked_messages
 
 
 @pytest.fixture
@@ -346,3 +350,83 @@ def test_cut_and_changed_folders(latched: Path, tmp_path: Path, name: str) -> No
                 bytes(message.data)
         except LogError:
             continue
+
+
+# ------------------------------------------------------------------------------------------------------------ recovery
+
+
+def crashed(folder: Path) -> list[Message]:
+    """Write what a killed recorder leaves: no metadata, a torn file, a write-ahead log; return the messages."""
+    messages, live = walked_messages(90, 6000), folder.with_name("live")
+    live.mkdir()
+    for n in range(3):
+        database = write(live / f"{folder.name}_{n}.db3", messages[30 * n : 30 * n + 20])
+        if n == 2:
+            database.execute("PRAGMA journal_mode=WAL")
+        database.execute("BEGIN")
+        add(database, messages[30 * n + 20 : 30 * n + 30])
+        database.execute("COMMIT")
+        if n < 2:
+            database.close()
+    shutil.copytree(live, folder)
+    database.close()
+    shutil.rmtree(live)
+    torn = folder / f"{folder.name}_1.db3"
+    torn.write_bytes(torn.read_bytes()[:-20_000])
+    return messages
+
+
+def test_a_folder_of_a_killed_recorder_is_recovered_as_a_folder(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With metadata, the transactions of the write-ahead log, and what is left of the torn file; the rest is named."""
+    # rosbags reads QoS only if all of them are there.
+    monkeypatch.setattr(builder, "QOS", LATCHED)
+    folder = tmp_path / "drive"
+    due = Counter((TOPICS[topic - 1].name, time, data) for topic, time, data in crashed(folder))
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    done = run("recover", folder, "-o", f"{tmp_path}/new/", "--json")
+    assert done.code == 3, done.err
+    answer = json.loads(done.out)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    new = tmp_path / "new"
+    assert sorted(path.name for path in new.iterdir()) == [
+        "metadata.yaml",
+        *(f"new_{n}.db3" for n in range(3)),
+    ]
+    log = logreel.open(new)
+    assert (log.problems, log.verify()) == ((), ())
+    left = Counter(rows(new))
+    assert left <= due
+    assert (answer["messages"], sum(left.values())) == (log.message_count, log.message_count)
+    assert log.message_count > 70
+    assert sorted(read(new)) == sorted(left.elements())
+    # The files without damage have all of their messages.
+    for n in (0, 2):
+        assert logreel.open(new / f"new_{n}.db3").message_count == 30
+    assert all("drive_1.db3" in loss["text"] for loss in answer["lost"])
+    assert {loss["code"] for loss in answer["lost"]} >= {"truncated"}
+    assert {loss["start_ns"] for loss in answer["lost"]} != {None}
+
+
+def test_a_folder_of_one_file_and_one_that_lacks_a_file(tmp_path: Path) -> None:
+    crashed(tmp_path / "drive")
+    single = tmp_path / "single"
+    single.mkdir()
+    shutil.copy(tmp_path / "drive" / "drive_1.db3", single / "single_0.db3")
+    done = logreel.recover(single, f"{tmp_path}/a/")
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["a_0.db3", "metadata.yaml"]
+    assert done.lost
+    logreel.recover(tmp_path / "drive", f"{tmp_path}/b/")
+    (tmp_path / "b" / "b_1.db3").unlink()
+    done = logreel.recover(tmp_path / "b", f"{tmp_path}/c/")
+    assert ["b_1.db3" in loss.text for loss in done.lost] == [True]
+    assert sorted(path.name for path in (tmp_path / "c").iterdir()) == ["c_0.db3", "c_1.db3", "metadata.yaml"]
+    for options in ({"topics": "/foot"}, {"options": {"max_bag_size": 1000}}):
+        with pytest.raises(UsageError):
+            logreel.recover(tmp_path / "b", f"{tmp_path}/d/", **options)
+    with pytest.raises(LogError, match="exists already"):
+        logreel.recover(tmp_path / "b", f"{tmp_path}/c/")
+    logreel.recover(tmp_path / "b", f"{tmp_path}/c/", force=True, compression="zstd")
+    assert logreel.open(tmp_path / "c").metadata["rosbag2"]["compression"] == "zstd message"
+    assert not [*tmp_path.glob("d*/d_*")]

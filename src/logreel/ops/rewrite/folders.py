@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,9 +13,10 @@ from typing import Any
 
 from logreel.errors import LogError, UsageError
 from logreel.io.new_folder import begun_folder
+from logreel.log.log import Log
 from logreel.log.source_files import inputs_of
 from logreel.ops.rewrite.parts import Part, select_part
-from logreel.ops.rewrite.target import Rewritten, Target, format_of, format_to_write, is_folder_name
+from logreel.ops.rewrite.target import Copied, Rewritten, Target, format_of, format_to_write, is_folder_name
 from logreel.ops.selection import Selection
 from logreel.registry.format import Format, NewFolder
 from logreel.registry.open import open_log
@@ -55,6 +57,32 @@ def to_folder(parts: Sequence[Part], target: Target, write: Write, copy: Write) 
         size = sum(entry.stat().st_size for entry in os.scandir(folder))
     more = (f"the log is in {len(files)} files: each begins with what is latched",) if len(files) > 1 else ()
     return replace(done, path=target.path, size=size, notes=(*done.notes, *more))
+
+
+def each_to_folder(
+    logs: Sequence[Log], target: Target, write: Callable[[Log, Target], Rewritten]
+) -> Rewritten:
+    """Write each of *logs*, files of one folder, by *write* as a file of a new folder; as ``to_folder``."""
+    fmt = format_of(logs[0])
+    if fmt.new_folder is None:
+        raise UsageError(f"{fmt.title} has no folders: leave out the slash at the end", path=target.path)
+    new, base = fmt.new_folder(), os.path.basename(os.path.abspath(target.path))
+    if chosen := [name for name in target.options if name in new.options]:
+        raise UsageError(f"the files are those of the folder: leave out the option {chosen[0]!r}")
+    names = [name for log in logs for name in inputs_of(log)]
+    done = list[Rewritten]()
+    with begun_folder(target.path, target.force, names, partial(_is_only_a_log, fmt)) as folder:
+        files = [os.path.join(folder, new.part(base, number)) for number in range(len(logs))]
+        for log, file in zip(logs, files, strict=True):
+            done.append(write(log, replace(target, path=file, force=False, format=fmt.name)))
+        new.finish(files)
+        size = sum(entry.stat().st_size for entry in os.scandir(folder))
+    counts = Counter[str]()
+    for each in done:
+        counts.update({channel.topic: channel.messages for channel in each.channels})
+    notes = tuple(dict.fromkeys(note for each in done for note in each.notes))
+    skipped = tuple(dict.fromkeys(sentence for each in done for sentence in each.skipped))
+    return Rewritten(target.path, size, tuple(Copied(*item) for item in counts.items()), notes, skipped)
 
 
 def file_of(path: str, fmt: Format, options: Mapping[str, Any] | None = None) -> str:

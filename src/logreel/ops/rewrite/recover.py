@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -16,8 +16,9 @@ from logreel.io.output_stream import Destination
 from logreel.io.source import FILE
 from logreel.log.log import Log
 from logreel.ops.rewrite.engine import rewrite
-from logreel.ops.rewrite.parts import part_of
-from logreel.ops.rewrite.target import CopyOptions, Rewritten, Target, log_output_of
+from logreel.ops.rewrite.folders import each_to_folder
+from logreel.ops.rewrite.parts import part_of, whole_log
+from logreel.ops.rewrite.target import CopyOptions, Rewritten, Target, is_folder_name, log_output_of
 from logreel.ops.selection import Selection, check_keywords, keywords
 from logreel.registry.open import as_open_log, read_itself
 
@@ -77,7 +78,8 @@ def recover(
     """Write all complete messages and definitions of a damaged log as an undamaged log.
 
     dst      path; its suffix may be that of another format, such as ``x.mcap``; None: the name without ``.active``, for
-             an unfinished recording; or a binary file object, to which the new log is copied when it is verified
+             an unfinished recording; with a slash at the end a folder, into which each file of a folder is recovered;
+             or a binary file object, to which the new log is copied when it is verified
     format   for a file object: the format of the new log; None: that of the damaged log
     selection, definitions, options  as for ``slice``
 
@@ -87,6 +89,10 @@ def recover(
     check_keywords(recover, options)
     chosen = Selection.of(selection, options)
     with as_open_log(src, definitions) as opened:
+        if len(opened.parts) > 1 and isinstance(dst, str | os.PathLike) and is_folder_name(os.fspath(dst)):
+            if chosen.is_part:
+                raise UsageError("a folder is recovered as it is: choose from the new one by slice")
+            return _folder_recovered(opened, os.fspath(dst), options)
         # An index may not list all messages.
         log = read_itself(opened).reread()
         path, stream, name = log_output_of(_finished_name(log.name) if dst is None else dst, format)
@@ -104,6 +110,24 @@ def recover(
         # Reading the messages may have added problems.
         lost = losses(log, [problem for problem in log.problems if problem.lost])
         return Recovered(done.path, done.size, done.channels, done.notes, done.skipped, lost)
+
+
+def _folder_recovered(opened: Log, dst: str, options: CopyOptions) -> Recovered:
+    """Recover each file of a folder into a file of a new one, which is described anew."""
+    lost = [
+        Loss(p.code, p.offset, p.size, None, None, p.text) for p in opened.problems if p.lost and not p.file
+    ]
+
+    def write(log: Log, target: Target) -> Rewritten:
+        log = read_itself(log).reread()
+        done = rewrite([whole_log(log)], target)
+        found = losses(log, [problem for problem in log.problems if problem.lost])
+        lost.extend(replace(loss, text=f"{log.name}: {loss.text}") for loss in found)
+        return done
+
+    target = Target.of(dst, options, thorough=True, foreign=True, repairs=True)
+    done = each_to_folder(opened.parts, target, write)
+    return Recovered(done.path, done.size, done.channels, done.notes, done.skipped, tuple(lost))
 
 
 def _finished_name(name: str) -> str:
