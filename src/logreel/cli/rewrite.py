@@ -123,7 +123,8 @@ def recover(logs: inputs.Logs, selection: Selection, output: options.LogToWrite,
     """Write the intact content of a damaged log as a new log.
 
     All complete messages and all definitions are kept. Lost parts are listed with their size and the times around
-    them. The new log is verified before it gets its name; the damaged log is not changed.
+    them. The new log is verified before it gets its name; the damaged log is not changed. Of a folder of ROS 2, x/ is
+    a folder with all of its files, and its metadata.
     """
     from logreel.ops.record.lines import waiting_lines
     from logreel.ops.rewrite.recover import recover as save

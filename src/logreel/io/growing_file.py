@@ -189,8 +189,8 @@ class GrowingFile:
 
 def _signature(path: str) -> tuple[int, ...]:
     """Return numbers that change when a file is written, the last one the time of that; () if there is none."""
-    found = _stat(Path(path))
-    return () if found is None else (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    status = _stat(Path(path))
+    return () if status is None else (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def _stat(path: Path) -> os.stat_result | None:

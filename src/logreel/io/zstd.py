@@ -41,8 +41,8 @@ if sys.version_info >= (3, 14):
         """Write the content of *file* to *out* as one frame, which states its size."""
         packer = zstd.ZstdCompressor(level)
         packer.set_pledged_input_size(os.fstat(file.fileno()).st_size)
-        while piece := file.read(_PIECE):
-            out.write(packer.compress(piece))
+        while data := file.read(_PIECE):
+            out.write(packer.compress(data))
         out.write(packer.flush())
 
     class _Reader(io.RawIOBase):

@@ -16,8 +16,11 @@ from logreel.registry.format import Format
 from logreel.registry.registry import lazy, lazy_scan, lazy_value
 
 if TYPE_CHECKING:
+    from logreel.formats.rosbag2.writer import Bag2Writer
+    from logreel.io.append_file import Appender
     from logreel.io.source import Source
     from logreel.limits import FixedLimit
+    from logreel.log.log import Log
 
 
 def _sniff(source: Source) -> bool:
@@ -67,6 +70,12 @@ def _like(metadata: Mapping[str, Any]) -> dict[str, Any]:
     return {"compression": "zstd" if packed in ("message", "zstd message") else "none"}
 
 
+def _append(out: Appender, log: Log, **options: Any) -> Bag2Writer:
+    from logreel.formats.rosbag2.writer import append
+
+    return append(out, log, **options)
+
+
 FORMAT = Format(
     name="rosbag2",
     title="ROS 2 bag",
@@ -75,7 +84,7 @@ FORMAT = Format(
     sniff=_sniff,
     scan=lazy_scan("logreel.formats.rosbag2.scan_builder:scan"),
     create=lazy("logreel.formats.rosbag2.writer:Bag2Writer"),
-    append=lazy("logreel.formats.rosbag2.writer:append"),
+    append=_append,
     like=_like,
     copier=lazy("logreel.formats.rosbag2.writer:Bag2Copier"),
     folder=lazy("logreel.formats.rosbag2.folder:folder"),

@@ -121,8 +121,8 @@ def _folder_recovered(opened: Log, dst: str, options: CopyOptions) -> Recovered:
     def write(log: Log, target: Target) -> Rewritten:
         log = read_itself(log).reread()
         done = rewrite([whole_log(log)], target)
-        found = losses(log, [problem for problem in log.problems if problem.lost])
-        lost.extend(replace(loss, text=f"{log.name}: {loss.text}") for loss in found)
+        here = losses(log, [problem for problem in log.problems if problem.lost])
+        lost.extend(replace(loss, text=f"{log.name}: {loss.text}") for loss in here)
         return done
 
     target = Target.of(dst, options, thorough=True, foreign=True, repairs=True)
