@@ -90,7 +90,7 @@ from logreel.registry.commands import Option as Option
 from logreel.registry.commands import Playback as Playback
 from logreel.registry.format import Folder as Folder
 from logreel.registry.format import Format as Format
-from logreel.registry.format import NewFolder as NewFolder
+from logreel.registry.new_folder import NewFolder as NewFolder
 from logreel.registry.registry import lazy as lazy
 from logreel.registry.registry import lazy_value as lazy_value
 from logreel.schemas.languages import Hints as Hints

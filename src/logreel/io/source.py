@@ -205,8 +205,8 @@ class Source:
     digests      digests of the bytes for which an index was made, if one was read instead of the log; else None
     limits       bounds of what the log may use; those of the environment unless they are replaced
     in_ranges    whether bytes are still to be fetched from a server: ``span`` and ``read`` fetch only what they return
-    grows        whether another process may write the file meanwhile
-    beside       paths of files that a growing one is read again for when they change, although it has the same size
+    grows        whether another process may write the file
+    beside       files after whose changes a growing one is read again, whatever its size
     address      what opens the log again in another process: its path or its URL; None for other sources
 
     Bytes of a mapped file are valid only if ``check`` raises nothing after they were used.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from logreel.log.log import Log, Message
     from logreel.log.scan import Growing, Saved, Scan, Schema
     from logreel.registry.commands import Command
+    from logreel.registry.new_folder import NewFolder
     from logreel.schemas.catalogue import Catalogue
 
 
@@ -48,26 +49,6 @@ class Folder:
     problems: Sequence[Problem] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NewFolder:
-    """How a new log becomes a folder: files with its messages, and what describes them.
-
-    part     returns the name of a file: ``part(name of the folder, number from 0, **options)``; without options the
-             name under which it is written
-    finish   writes what lies beside the files, when these are complete: ``finish(paths, **options)``
-    options  names of options of the folder, which those of ``Format.create`` are not
-    inside   returns options of ``Format.create`` for the files: ``inside(**options)``; raises UsageError for values
-             that they cannot have
-    cuts     returns the times at which further files begin, ns: ``cuts(log, **options)``; empty: there is one file
-    """
-
-    part: Callable[..., str]
-    finish: Callable[..., object]
-    options: Collection[str] = ()
-    inside: Callable[..., Mapping[str, Any]] = lambda **options: {}
-    cuts: Callable[..., Sequence[int]] = lambda log, **options: ()
-
-
 @dataclass(frozen=True, repr=False)
 class Format:
     """One log format; each format package offers one as ``FORMAT``.
@@ -78,8 +59,7 @@ class Format:
     sniff     returns whether the content is of this format; looks at ``source.head`` first, never raises
     folder    returns the Folder that a path is, given that and the names in it; None: it is no log of this format but a
               folder like others, whose files are logs of their own. None: no folder is a log
-    new_folder  returns the NewFolder by which a new log is a folder, where the name of an output ends with a slash;
-                None: logs of this format are files
+    new_folder  returns the NewFolder by which an output whose name ends with a slash is a folder; None: logs are files
     scan      reads the structure; with *saved* it restores an earlier scan of the same bytes, and returns None if
               *saved* does not fit. Raises UnsupportedError for unsupported features
     versions  versions of the format that can be read, for people

@@ -51,7 +51,7 @@ from logreel.layout.numpy_columns import TIME, Column, from_values
 from logreel.log.log import Channel, Log
 from logreel.log.scan import Schema
 from logreel.registry.commands import Command, Content, Example
-from logreel.registry.format import NewFolder
+from logreel.registry.new_folder import NewFolder
 from logreel.registry.open import open_log
 from logreel.schemas import ros1msg, ros2msg
 from logreel.schemas.languages import complete, language_named

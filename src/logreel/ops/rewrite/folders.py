@@ -18,7 +18,8 @@ from logreel.log.source_files import inputs_of
 from logreel.ops.rewrite.parts import Part, select_part
 from logreel.ops.rewrite.target import Copied, Rewritten, Target, format_of, format_to_write, is_folder_name
 from logreel.ops.selection import Selection
-from logreel.registry.format import Format, NewFolder
+from logreel.registry.format import Format
+from logreel.registry.new_folder import NewFolder
 from logreel.registry.open import open_log
 from logreel.registry.registry import formats
 
