@@ -19,6 +19,7 @@ from logreel.ops.inspect.compare import (
     kolmogorov_smirnov,
     wasserstein,
 )
+from logreel.ops.inspect.windows import drift_begin
 from support.builders.good_runs import VEHICLES, content, faulty, start_of
 from support.harness.cli_runner import Run
 from support.samples.ulog.builder import Builder
@@ -56,13 +57,33 @@ def test_another_good_run_gives_nothing() -> None:
         ("noise", 2, "spread"),
         ("no number", 2, "nan"),
         ("jitter", 1, "jitter"),
+        ("drift", 2, "level"),
     ],
 )
 def test_a_fault_is_the_first_deviation_at_its_time(fault: str, size: int, what: str) -> None:
-    run, at = faulty("rover", 1000, fault, size) or (None, None)
+    check_first("rover", fault, size, what)
+
+
+@pytest.mark.parametrize(
+    ("vehicle", "fault", "what"),
+    [
+        ("multicopter", "parameter", "parameter"),
+        ("multicopter", "saturation", "still"),
+        ("car", "saturation", "near"),
+        ("car", "mode flip", "step"),
+        ("car", "bias", "level"),
+    ],
+)
+def test_faults_of_other_vehicles(vehicle: str, fault: str, what: str) -> None:
+    """Each is found in another way: settings, limits, wheels that turn alike, gears, and a jump that is no drift."""
+    check_first(vehicle, fault, 2, what)
+
+
+def check_first(vehicle: str, fault: str, size: int, what: str) -> None:
+    run, at = faulty(vehicle, 1000, fault, size) or (None, None)
     assert run is not None
     assert at is not None
-    told = logreel.compare(good("rover", 0), content(run))
+    told = logreel.compare(good(vehicle, 0), content(run))
     first = told.deviations[0]
     assert first.onset_ns is not None
     assert abs(first.onset_ns - start_of(run) - at * SECOND) < SECOND
@@ -77,8 +98,8 @@ def test_values_are_compared_in_each_mode_with_effect_sizes() -> None:
     assert at is not None
     told = logreel.compare(good("multicopter", 0), content(run), topics="sensor_combined")
     assert told.align == "arming"
-    first = told.deviations[0]
-    assert (first.field, first.what) == ("gyro_rad[0]", "level")
+    assert told.deviations[0].field == "gyro_rad[0]"
+    first = next(one for one in told.deviations if one.what == "level")
     assert "Mission" in first.state
     assert first.cohens_d is not None
     assert first.cohens_d > 3
@@ -103,6 +124,54 @@ def test_what_is_small_beside_the_level_or_happens_once_is_no_deviation() -> Non
     # A slow walk is worth few independent values: another one may go elsewhere.
     walks = [np.cumsum(np.repeat(random.normal(0, 1, 30), 100)) / 100 for _ in range(2)]
     assert logreel.compare(table(walks[0] + noise), table(walks[1] + noise)).same
+
+
+def windows_of_means(means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.arange(len(means), dtype=np.int64), means
+
+
+def test_the_begin_of_a_drift_is_not_when_it_leaves_the_bound() -> None:
+    t = np.arange(30) + 0.5
+    noise = np.random.default_rng(3).normal(0, 0.02, 30)
+    begin = drift_begin(*windows_of_means(noise + 0.3 * np.clip(t - 15.4, 0, None)), 22)
+    assert begin == pytest.approx(15.4, abs=0.3)
+    # A jump, a course that always rises, a wave, noise, and a jump behind a slow course are none.
+    for means in (
+        noise + (t > 22), noise + 0.3 * t, np.sin(t / 4), noise,
+        noise - 0.1 * np.clip(t - 10, 0, None) - 2 * (t > 22),
+    ):  # fmt: skip
+        assert drift_begin(*windows_of_means(means), 22) is None
+    assert drift_begin(*windows_of_means(np.full(30, np.nan)), 22) is None
+
+
+def with_parameters(**values: float) -> bytes:
+    out = Builder(start_us=0).flags()
+    for name, value in values.items():
+        out.parameter(f"float {name}", value)
+    out.format("a:uint64_t timestamp;float value;").subscribe("a", 0)
+    for n in range(900):
+        out.data(0, struct.pack("<Qf", 10_000 * (n + 1), n % 7))
+    return out.bytes()
+
+
+def test_settings_are_deviations_and_what_the_vehicle_sets_itself_is_a_note() -> None:
+    first = with_parameters(MC_ROLL_P=6.5, CAL_GYRO0_XOFF=0.1, LND_FLIGHT_T_LO=5.0, WV_NAN=float("nan"))
+    second = with_parameters(MC_ROLL_P=6.6, CAL_GYRO0_XOFF=0.2, LND_FLIGHT_T_LO=9.0, WV_NAN=float("nan"))
+    told = logreel.compare(first, second)
+    assert [(one.what, one.field) for one in told.deviations] == [("parameter", "MC_ROLL_P")]
+    assert told.deviations[0].onset_ns == logreel.open(second).start
+    # The second run sets one in flight.
+    later = Builder(start_us=0).flags().parameter("float MC_ROLL_P", 6.5)
+    later.format("a:uint64_t timestamp;float value;").subscribe("a", 0)
+    for n in range(900):
+        if n == 500:
+            later.parameter("float MC_ROLL_P", 7.0)
+        later.data(0, struct.pack("<Qf", 10_000 * (n + 1), n % 7))
+    (change,) = logreel.compare(first, later.bytes()).deviations
+    assert (change.what, change.field, change.onset_ns) == ("parameter", "MC_ROLL_P", 5 * SECOND)
+    assert len(told.notes) == 1
+    assert "CAL_GYRO0_XOFF" in told.notes[0]
+    assert "LND_FLIGHT_T_LO" in told.notes[0]
 
 
 def test_what_is_not_compared_is_named() -> None:

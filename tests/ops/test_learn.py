@@ -64,6 +64,9 @@ def test_other_good_runs_keep_the_contract() -> None:
         ("rover", "clock back", 1, "order"),
         ("multicopter", "parameter", 0, "parameter"),
         ("rover", "dropped topic", 2, "gap"),
+        ("multicopter", "drift", 2, "value"),
+        ("car", "saturation", 2, "value"),
+        ("car", "mode flip", 0, "value"),
     ],
 )
 def test_the_first_thing_that_breaks_is_the_fault_at_its_time(

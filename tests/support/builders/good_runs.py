@@ -628,14 +628,30 @@ FAULTS: dict[str, tuple[Fault, tuple[float, float, float], str]] = {
 }  # fmt: skip
 
 
-def faulty(vehicle: str, seed: int, fault: str, size: int) -> tuple[Run, float | None] | None:
-    """Return a run with a fault of a size (0, 1, 2), and its begin in s; None if the vehicle cannot have it."""
-    run = VEHICLES[vehicle](seed)
+def faulty(vehicle: str, seed: int, fault: str, size: int) -> tuple[Run, float] | None:
+    """Return a run with a fault of a size (0, 1, 2), and its begin in s; None if the vehicle cannot have it.
+
+    The begin is the first message with another content: a speed that is limited is none before the vehicle moves. None
+    also if there is none, since the run is a good one then.
+    """
+    run, good = (VEHICLES[vehicle](seed) for _ in range(2))
     at = 0.45 * run.seconds
     change, sizes, _ = FAULTS[fault]
     if not change(run, PARTS[vehicle], at, sizes[size]):
         return None
-    return run, 0.0 if fault == "parameter" else at
+    if fault == "parameter":
+        return run, 0.0
+    if run.text != good.text or any(
+        not np.array_equal(run.topics[name].times, topic.times) for name, topic in good.topics.items()
+    ):
+        return run, at
+    changed = [
+        float(topic.times[np.argmax(other)])
+        for name, topic in good.topics.items()
+        for column, values in topic.columns.items()
+        if (other := run.topics[name].columns[column] != values).any()
+    ]
+    return (run, min(changed)) if changed else None
 
 
 def start_of(run: Run) -> int:

@@ -7,7 +7,9 @@ smaller, and what the first run hardly shows, is not assessed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +20,7 @@ from logreel.dataclass import asdict, dataclass
 from logreel.errors import LogError
 from logreel.io.arrays import F64, I64
 from logreel.log.log import Channel, Log
+from logreel.log.scan import is_same_value
 from logreel.log.shown import Block, Tabular
 from logreel.log.times import SECOND, duration_text
 from logreel.log.topic_match import match_topics
@@ -25,7 +28,16 @@ from logreel.meaning.charts import bands
 from logreel.meaning.gaps import regular_times
 from logreel.ops.inspect.anchors import Align, anchor, shared_anchor
 from logreel.ops.inspect.contract_file import headroom
-from logreel.ops.inspect.learn import ALIGNED, LIVE, LIVE_MESSAGES, STILL, measured_fields
+from logreel.ops.inspect.learn import (
+    ALIGNED,
+    LIVE,
+    LIVE_MESSAGES,
+    NEAR_HEADROOM,
+    STILL,
+    FieldName,
+    measured_fields,
+    near_fields,
+)
 from logreel.ops.inspect.windows import (
     BLOCK,
     WINDOW,
@@ -34,6 +46,9 @@ from logreel.ops.inspect.windows import (
     States,
     block_medians,
     delays,
+    difference,
+    drift_begin,
+    goes_by_one,
     in_order,
     silences,
     still_runs,
@@ -57,6 +72,11 @@ STEP, STEP_EXTENT = 3.0, 0.2
 INDEPENDENT = 8
 #: How often the greatest standard deviation within a second has to be exceeded, and by what share of the extent.
 SPREAD, SPREAD_EXTENT = 3.0, 0.1
+#: Share of the messages of a second that have another value than the one before, in a field that always moves.
+MOVING = 0.75
+#: Fields of the first run whose means over a second differ by no more than this share of their extent stay near each
+#: other; their distance has to be exceeded as that of a contract of one run, and by what rounding does.
+NEAR, APART, ROUNDING = 0.05, 1 + NEAR_HEADROOM * headroom(1), 1e-5
 #: Windows one after another that leave the bound; a single level counts if it leaves it by as many margins.
 IN_A_ROW, ALONE = 2, 1.0
 #: How much longer a step, or a gap, is than that of the first run, and a gap than the usual step.
@@ -67,6 +87,8 @@ JITTER, LATER = 4.0, 5_000_000
 EFFECT = 20 * SECOND
 #: Steps of lags in ns, how far they are looked for, and the least correlation, messages and topics.
 LAG_STEP, LAG_MOST, CORRELATED, LAG_TOPICS = SECOND // 10, 30, 0.95, 3
+#: Fields of a topic whose lags have to agree.
+LAG_FIELDS = 4
 #: A lag that differs from that of the other topics by more than this, ns.
 LAG = SECOND // 4
 #: Time over which lags are looked for at most, ns.
@@ -82,8 +104,8 @@ class Deviation:
     topic     the channel; empty for what concerns the whole run
     field     path of the field; empty for the topic as a whole
     state     mode of the robot in which it differs; empty without one
-    what      ``level``, ``spread``, ``step``, ``still``, ``nan``, ``rate``, ``gap``, ``jitter``, ``order``, ``delay``,
-              ``lag``, ``topic``, ``state`` or ``text``
+    what      ``level``, ``spread``, ``step``, ``still``, ``near``, ``nan``, ``rate``, ``gap``, ``jitter``, ``order``,
+              ``delay``, ``lag``, ``topic``, ``state``, ``text`` or ``parameter``
     onset_ns  when it begins, ns of the clock of the second run; None: no moment
     text      one sentence for people
     effect    by how many margins it leaves the first run, or how many times a figure is that of the first run
@@ -117,7 +139,7 @@ class Comparison(Tabular):
     a_zero_ns, b_zero_ns  these moments, ns of the clock of each log
     deviations   by their onset; those without one come last
     not_assessed  what could not be compared, and why
-    notes      parameters with other values, for which no time can be told
+    notes      parameters with other values that the vehicle sets by itself
     """
 
     a: str
@@ -201,9 +223,9 @@ def _compared(
         elif in_b:
             text = "a topic that the first run does not have"
             told.append(Deviation(topic, "", "", "topic", b[topic].start, text))
-    told += [*_states(a, b), *_texts(a, b)]
+    told += [*_near(a, b, runs), *_states(a, b), *_texts(a, b), *_parameters(a, b)]
     shared = [topic for topic in wanted if topic in runs.moving]
-    told += _lags(a, b, zeros, [(topic, runs.moving[topic]) for topic in shared])
+    told += _lags(a, b, zeros, {topic: runs.moving[topic] for topic in shared})
     told.sort(
         key=lambda deviation: (
             deviation.what != "order",
@@ -214,7 +236,7 @@ def _compared(
         )
     )
     return Comparison(
-        a.name, b.name, how, *zeros, tuple(told), tuple(runs.not_assessed()), tuple(_parameters(a, b))
+        a.name, b.name, how, *zeros, tuple(told), tuple(runs.not_assessed()), tuple(_own_parameters(a, b))
     )
 
 
@@ -244,8 +266,10 @@ class _Runs:
 
     def __init__(self, a: Log, b: Log) -> None:
         self.states = States(a), States(b)
-        #: By topic the field that moves most.
-        self.moving: dict[str, str] = {}
+        #: By topic the fields that move, the one that moves most first.
+        self.moving: dict[str, list[str]] = {}
+        #: Fields of both runs that rise and fall.
+        self.fields: tuple[dict[FieldName, FieldWindows], dict[FieldName, FieldWindows]] = {}, {}
         self._short: dict[str, set[str]] = {}
         self._other: dict[str, None] = {}
 
@@ -289,8 +313,11 @@ def _topic(a: Channel, b: Channel, runs: _Runs) -> Iterator[Deviation]:
             yield from _field(b, field, of_b[path], runs)
             # When a state changes is what its own deviation tells.
             shares[path] = _moving_share(field) if field.levels is None else 0.0
-    if shares and max(shares.values()) > 0:
-        runs.moving[a.topic] = max(shares, key=lambda path: shares[path])
+    for own, windows in zip(runs.fields, (of_a, of_b), strict=True):
+        own.update({(a.topic, path): field for path, field in windows.items() if field.rises and field.falls})
+    moving = [path for path in sorted(shares, key=lambda path: -shares[path]) if shares[path] > 0]
+    if moving:
+        runs.moving[a.topic] = moving[:LAG_FIELDS]
 
 
 def _moving_share(field: FieldWindows) -> float:
@@ -401,7 +428,7 @@ def _field(b: Channel, of_a: FieldWindows, of_b: FieldWindows, runs: _Runs) -> I
 def _step(b: Channel, of_a: FieldWindows, of_b: FieldWindows) -> Iterator[Deviation]:
     """Yield a deviation if a value changes from one message to the next as it never does in the first run."""
     known = of_a.count > 0
-    if of_a.levels is not None or int(known.sum()) < LEAST_A:
+    if (of_a.levels is not None and not goes_by_one(of_a)) or int(known.sum()) < LEAST_A:
         return
     extent = float(np.nanmax(of_a.high[known]) - np.nanmin(of_a.low[known]))
     before = float(of_a.step[known].max())
@@ -479,18 +506,22 @@ def _leaves(
             side = "down to" if is_low else "up to"
             text = f"{what} {side} {worst:.6g}, {before:.6g} before"
             onset = _sample_beyond(b, of_b, start, bound, is_low) if name != "mean" else _time(b, of_b, start)
+            if (drift := drift_begin(of_b.number, of_b.mean, start)) is not None:
+                onset = min(onset, (b.log.start or 0) + round(drift * SECOND))
             yield Deviation(b.topic, of_b.path, state, "level", onset, text, 1 + float(np.nanmax(beyond)))
     yield from _spread(b, of_a, of_b, in_a, in_b, state, extent)
 
 
 def independent(values: F64) -> float:
     """Return how many independent values as many autocorrelated ones, float64[n], are worth: at least 1."""
-    around = values - values.mean()
+    n, around = len(values), values - values.mean()
     power = float(around @ around)
-    if not power > 0:
-        return float(len(values))
-    correlation = min(max(float(around[1:] @ around[:-1]) / power, 0.0), 1.0)
-    return max(len(values) * (1 - correlation) / (1 + correlation), 1.0)
+    if not power > 0 or n < 4:
+        return float(n)
+    # Of few values it is estimated too low, by about (1 + 3 r) / n (Marriott and Pope).
+    correlation = (n * float(around[1:] @ around[:-1]) / power + 1) / (n - 3)
+    correlation = min(max(correlation, 0.0), 1.0)
+    return max(n * (1 - correlation) / (1 + correlation), 1.0)
 
 
 def _spread(
@@ -539,16 +570,27 @@ def _standstill(b: Channel, of_a: FieldWindows, of_b: FieldWindows) -> Iterator[
     if not enough.any() or float((of_a.moves[enough] > 0).mean()) < LIVE:
         return
     longest = max((last - first + 1 for first, last in still_runs(of_a)), default=0)
-    runs = [(first, last) for first, last in still_runs(of_b) if last - first + 1 > max(STILL, 2 * longest)]
+    # Where each message has another value, a limited signal stands still from one limit to the other.
+    always_moves = bool((of_a.moves[enough] > MOVING * of_a.count[enough]).all())
+    allowed = 1 - MOVING if always_moves else 0.0
+    runs = [run for run in still_runs(of_b, allowed) if run[1] - run[0] + 1 > max(STILL, 2 * longest)]
     if runs:
         first = runs[0][0]
         most = max(last - first + 1 for first, last in runs)
         start = _time(b, of_b, first)
-        times, values = values_between(b, of_b.path, start - 2 * WINDOW, start)
-        changed = np.flatnonzero(np.diff(values) != 0)
-        onset = int(times[changed[-1] + 1]) if len(changed) else start
+        times, values = values_between(b, of_b.path, start - 2 * WINDOW, start + WINDOW)
+        onset = _stands_from(times, values, int(of_b.count[first]) // 2 if allowed else 1, start)
         text = f"stays the same for {most} s, for {longest} s at most before"
         yield Deviation(b.topic, of_b.path, "", "still", onset, text, most / max(longest, 1))
+
+
+def _stands_from(times: I64, values: F64, least: int, start: int) -> int:
+    """Return the time of the last value behind *least* values in a row that differ from the one before each."""
+    changes = (np.diff(values) != 0).astype(np.int64)
+    if len(changes) < least or least < 1:
+        return start
+    in_a_row = np.flatnonzero(np.convolve(changes, np.ones(least, np.int64), "valid") == least)
+    return int(times[in_a_row[-1] + least]) if len(in_a_row) else start
 
 
 def _time(ch: Channel, field: FieldWindows, window: int) -> int:
@@ -652,26 +694,84 @@ def _texts(a: Log, b: Log) -> Iterator[Deviation]:
             yield Deviation("", "", "", "text", time, f"an error that the first run does not have: {pattern}")
 
 
-def _parameters(a: Log, b: Log) -> Iterator[str]:
-    """Yield a sentence on parameters with other values."""
+#: Parameters that a vehicle sets by itself: calibrations, counters of flights and of time, what was measured at boot.
+_OWN = re.compile(
+    r"CAL_|STAT_|LND_FLIGHT_T|COM_FLIGHT_UUID|SENS_BOARD_[XYZ]_OFF|TC_|TRIM_|EK\dF?_.*_BIAS"
+    r"|INS_(GYR|ACC)\d?(OFFS|SCAL|_CALTEMP)|INS_\w+_ID|COMPASS_(OFS|DIA|ODI|MOT|DEV_ID|PRIO)|BARO\d?_(GND|DEVID)"
+    r"|GND_(ABS|ALT|TEMP)|AHRS_TRIM|SYS_NUM_RESETS|FORMAT_VERSION|\w+_(DEVID|DEV_ID)$"
+)
+
+
+def _parameters(a: Log, b: Log) -> Iterator[Deviation]:
+    """Yield a deviation for each setting with another value at the start, or one that only the second run changes."""
+    of_a = a.parameters
+    for name, parameter in b.parameters.items():
+        if name not in of_a or _OWN.match(name):
+            continue
+        other = of_a[name]
+        if not is_same_value(parameter.value, other.value):
+            text = f"the parameter {name} is {parameter.value!r}, {other.value!r} before"
+            yield Deviation("", name, "", "parameter", b.start, text)
+            continue
+        known = [other.value, *(change.value for change in other.real_changes)]
+        for change in parameter.real_changes:
+            if not any(is_same_value(change.value, value) for value in known):
+                text = f"the parameter {name} changes to {change.value!r}, which it is not in the first run"
+                yield Deviation("", name, "", "parameter", change.time, text)
+                break
+
+
+def _own_parameters(a: Log, b: Log) -> Iterator[str]:
+    """Yield a sentence on parameters with other values that a vehicle sets by itself."""
     of_a, of_b = a.parameters, b.parameters
-    names = [name for name in of_a if name in of_b and of_a[name].value != of_b[name].value]
+    names = [
+        name
+        for name in of_a
+        if name in of_b and _OWN.match(name) and not is_same_value(of_a[name].value, of_b[name].value)
+    ]
     if names:
         shown = ", ".join(f"{name} {of_a[name].value!r} → {of_b[name].value!r}" for name in names[:5])
         more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-        yield f"parameters with other values: {shown}{more}; logreel.diff compares all"
+        yield f"parameters with other values that the vehicle sets by itself: {shown}{more}"
+
+
+def _near(a: Log, b: Log, runs: _Runs) -> Iterator[Deviation]:
+    """Yield a deviation for fields that stay near another one in the first run, and do not in the second."""
+    of_a, of_b = runs.fields
+    nearest: dict[FieldName, tuple[float, FieldName]] = {}
+    for pair, (distance, extent) in near_fields(of_a).items():
+        if distance <= NEAR * extent and all(name in of_b for name in pair):
+            for name, other in (pair, pair[::-1]):
+                nearest[name] = min(nearest.get(name, (math.inf, other)), (distance / extent, other))
+    for name, (_, other) in nearest.items():
+        # Of two that are nearest to each other, the first one says it.
+        if nearest[other][1] == name and other < name:
+            continue
+        windows, apart = difference(of_b[name], of_b[other])
+        before = float(difference(of_a[name], of_a[other])[1].max())
+        bound = APART * before + ROUNDING * float(np.abs(of_a[name].mean).max())
+        place = _first_run(apart / bound - 1, windows)
+        if place is not None:
+            topic, path = name
+            start = (b.start or 0) + int(windows[place]) * WINDOW
+            text = f"differs over a second from {'.'.join(other)} by up to {apart.max():.6g}, by {before:.6g} before"
+            onset = start
+            if (drift := drift_begin(windows, apart, place)) is not None:
+                onset = min(onset, (b.start or 0) + round(drift * SECOND))
+            yield Deviation(topic, path, "", "near", onset, text, float(apart.max()) / max(before, 1e-300))
 
 
 # ------------------------------------------------------------------------------------------------------ lags
 
 
-def _lags(a: Log, b: Log, zeros: tuple[int, int], fields: Sequence[tuple[str, str]]) -> Iterator[Deviation]:
+def _lags(a: Log, b: Log, zeros: tuple[int, int], moving: Mapping[str, Sequence[str]]) -> Iterator[Deviation]:
     """Yield a deviation for each topic that lags behind the others more than in the first run.
 
     The lag of a topic is that at which its field that moves most correlates best with the first run; only if it does so
-    closely, and at one lag alone, is there one. Needs three topics or more with the same lag.
+    closely, and at one lag alone, is there one, which its other fields have to have, too. Needs three topics or more
+    with the same lag.
     """
-    measured = [(topic, path, lag_of(a, b, zeros, topic, path)) for topic, path in fields]
+    measured = [(topic, paths[0], lag_of(a, b, zeros, topic, paths[0])) for topic, paths in moving.items()]
     lags = {(topic, path): lag for topic, path, lag in measured if lag is not None}
     if len(lags) <= LAG_TOPICS:
         return
@@ -680,7 +780,12 @@ def _lags(a: Log, b: Log, zeros: tuple[int, int], fields: Sequence[tuple[str, st
     if len(together) < max(LAG_TOPICS, len(lags) // 2 + 1):
         return
     for (topic, path), (lag, correlation) in lags.items():
-        if abs(lag - common) > LAG:
+        # Between two messages nothing is known.
+        period = float(np.median(np.diff(in_order(b[topic].times))))
+        if abs(lag - common) > max(LAG, period):
+            others = [lag_of(a, b, zeros, topic, other) for other in moving[topic][1:]]
+            if any(other is not None and abs(other[0] - lag) > LAG_STEP for other in others):
+                continue
             behind = duration_text(abs(round(lag - common)))
             side = "behind" if lag > common else "ahead of"
             text = f"{behind} {side} the other topics (correlation {correlation:.2f})"

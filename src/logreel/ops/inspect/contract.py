@@ -33,6 +33,7 @@ from logreel.ops.inspect.windows import (
     counts_within,
     delays,
     difference,
+    drift_begin,
     field_windows,
     in_order,
     jitter_blocks,
@@ -719,8 +720,14 @@ def _window_start(ch: Channel, field: FieldWindows, window: int) -> int:
 
 
 def _onset(ch: Channel, field: FieldWindows, window: int, name: str, bound: float) -> int:
-    """Return when a bound is first broken: the message, or the begin of the window of a mean or a deviation."""
+    """Return when a bound is first broken: the message, or the begin of the window of a mean or a deviation.
+
+    Where a drift breaks it, that is when the drift began.
+    """
     start = _window_start(ch, field, window)
+    drift = drift_begin(field.number, field.mean, window) if name in ("low", "high", "mean") else None
+    if drift is not None:
+        return (ch.log.start or 0) + round(drift * SECOND)
     if name not in ("low", "high", "step"):
         return start
     times, values = values_between(ch, field.path, start - WINDOW, start + WINDOW)

@@ -50,6 +50,7 @@ from logreel.ops.inspect.windows import (
     delays,
     difference,
     field_windows,
+    goes_by_one,
     in_order,
     jitter_blocks,
     silences,
@@ -87,6 +88,8 @@ WITHOUT_RANGES = (Image, PackedCloud, PacketCloud, PlainCloud)
 #: Fields whose means over a second differ by no more than this share of their extent stay near each other, and how
 #: many fields of a similar range are compared with one.
 NEAR, PARTNERS = 0.15, 8
+#: Share of the greatest distance in a run by which it may be exceeded, times the headroom.
+NEAR_HEADROOM = 0.4
 #: Topic and path of a field, and two of them.
 FieldName = tuple[str, str]
 Pair = tuple[FieldName, FieldName]
@@ -121,6 +124,7 @@ class _FieldRun:
     only_rises_or_falls: bool
     levels: Mapping[int, int] | None
     pairs: frozenset[tuple[int, int]] | None
+    is_scale: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +189,7 @@ def _run(log: Log) -> _GoodRun:
         topics,
         seconds,
         lines,
-        _pairs(every_field),
+        near_fields(every_field),
         steady,
         _health(log),
         lost,
@@ -252,7 +256,7 @@ def measured_fields(ch: Channel, zero: int) -> list[FieldWindows]:
     ]
 
 
-def _pairs(fields: Mapping[FieldName, FieldWindows]) -> dict[Pair, tuple[float, float]]:
+def near_fields(fields: Mapping[FieldName, FieldWindows]) -> dict[Pair, tuple[float, float]]:
     """Return pairs of fields whose means stay near each other: the greatest distance, and the extent of the first."""
     names = sorted(
         name for name in fields if not name[1].endswith("[]") and np.isfinite(fields[name].mean).all()
@@ -292,6 +296,7 @@ def _field_run(windows: FieldWindows, states: States) -> _FieldRun:
         windows.rises != windows.falls,
         windows.levels,
         None if windows.changes is None else frozenset(change[1:] for change in windows.changes),
+        goes_by_one(windows),
     )
 
 
@@ -344,7 +349,7 @@ def _learn(runs: Sequence[_GoodRun]) -> ContractDraft:
         _learn_topic(topic, [run.topics[topic] for run in runs if topic in run.topics], n, draft)
         for (own, path), (other, figures) in near.items():
             if own == topic:
-                bound, margin = above(figures, 0.4)
+                bound, margin = above(figures, NEAR_HEADROOM)
                 line = ("topics", topic, "values", path, "near", ".".join(other))
                 draft.add(
                     line, outward(bound, margin, up=True), seen_in(figures, "greatest distance over 1 s")
@@ -536,6 +541,8 @@ def _is_named(runs: Sequence[_FieldRun]) -> bool:
 def _learn_levels(table: Path, runs: Sequence[_FieldRun], draft: ContractDraft) -> None:
     levels = sorted({level for run in runs for level in run.levels or ()})
     if not is_complete(run.levels or () for run in runs):
+        if all(run.is_scale for run in runs):
+            draft.add((*table, "max_step"), 1, f"all changes of {len(runs)} runs are by one")
         draft.left_out.append(f"{table[1]}.{table[3]}: its values, since one of them is in one run only")
         return
     draft.add((*table, "one_of"), levels, f"values of {len(runs)} runs")

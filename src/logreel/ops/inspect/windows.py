@@ -36,6 +36,9 @@ BLOCK = 20
 LEVELS, CHANGES = 16, 4096
 #: Items of an array that are fields of their own.
 ITEMS = 16
+#: Windows before and after a broken bound in which the begin of a drift is looked for, the least ones of it and before
+#: it, how finely in s, the share of the variation that it has to explain, and how far from it a window is at most.
+RAMP_BEFORE, RAMP_AFTER, RAMP_LEAST, RAMP_STEP, RAMP_SHARE, RAMP_MOST = 40, 2, 3, 0.05, 0.9, 0.2
 
 
 def in_order(times: I64) -> I64:
@@ -349,11 +352,61 @@ def difference(a: FieldWindows, b: FieldWindows) -> tuple[I64, F64]:
     return common, np.abs(a.mean[in_a] - b.mean[in_b])
 
 
-def still_runs(field: FieldWindows) -> list[tuple[int, int]]:
-    """Return first and last index of each run of windows in which no value differs from the one before."""
-    still = (field.moves == 0) & (field.count > 0)
+def goes_by_one(field: FieldWindows) -> bool:
+    """Return whether whole values are a scale, such as gears: they only ever change by one, and have three or more."""
+    steps = {abs(after - before) for _, before, after in field.changes or ()}
+    return steps == {1} and len(field.levels or ()) > 2
+
+
+def still_runs(field: FieldWindows, moving: float = 0.0) -> list[tuple[int, int]]:
+    """Return first and last index of each run of windows in which values do not differ from the one before.
+
+    moving  share of the values that may
+    """
+    still = (field.moves <= moving * field.count) & (field.count > 0)
     edges = np.flatnonzero(np.diff(np.concatenate([[0], still.astype(np.int8), [0]])))
     return list(zip(edges[::2].tolist(), (edges[1::2] - 1).tolist(), strict=True))
+
+
+def drift_begin(number: I64, means: F64, place: int) -> float | None:
+    """Return when a drift began, in s since the start of the log, that leaves a bound in the window *place*.
+
+    number, means  of windows, as in ``FieldWindows``
+
+    A drift leaves a bound long after it begins. The means before are fitted by a level, from a moment on with a slope.
+    None if they do not lie still before that moment, or if a jump or a straight line fits them as well.
+    """
+    first, last = max(place - RAMP_BEFORE, 0), place + RAMP_AFTER
+    rows = np.arange(first, min(last + 1, len(number)))
+    rows = rows[np.isfinite(means[rows])]
+    begin, mean = number[rows].astype(np.float64), means[rows]
+    total = float(np.var(mean)) * len(rows) if len(rows) >= 3 * RAMP_LEAST else 0.0
+    if not total > 0:
+        return None
+    moments = np.arange(begin[RAMP_LEAST], begin[-1] - RAMP_LEAST + 1, RAMP_STEP)
+    # The mean of a slope over a window in which it begins is that of a part of it.
+    inside = np.clip(begin[None, :] + 1 - moments[:, None], 0, None)
+    slope = np.where(inside < 1, inside**2 / 2, inside - 0.5)
+    jumps = np.arange(begin[0] + RAMP_STEP, begin[-1] + 1, RAMP_STEP)
+    others = np.vstack([np.clip(begin[None, :] + 1 - jumps[:, None], 0, 1), begin])
+    (rest, worst), (other_rest, _) = _rest_of_fit(slope, mean), _rest_of_fit(others, mean)
+    if not len(rest) or float(rest.min()) > min((1 - RAMP_SHARE) * total, float(other_rest.min()) / 2):
+        return None
+    best = int(np.argmin(rest))
+    before = mean[begin + 1 <= moments[best]]
+    excursion = abs(float(mean[-1]) - float(before.mean())) if len(before) >= RAMP_LEAST else 0.0
+    # A part of a slow course bends, but does not lie still before; behind one that goes on, a fault is no part of it.
+    is_drift = float(np.std(before)) < (1 - RAMP_SHARE) * excursion and worst[best] < RAMP_MOST * excursion
+    return float(moments[best]) if is_drift else None
+
+
+def _rest_of_fit(courses: F64, values: F64) -> tuple[F64, F64]:
+    """Return float64[k] each: sum of squares, and greatest distance, of *values* from a level and each of k courses."""
+    around = courses - courses.mean(axis=1, keepdims=True)
+    centred = values - values.mean()
+    factor = (around @ centred) / np.maximum(np.sum(around**2, axis=1), 1e-300)
+    rest = centred - factor[:, None] * around
+    return np.sum(rest**2, axis=1), np.abs(rest).max(axis=1)
 
 
 # ------------------------------------------------------------------------------------------------------ text
