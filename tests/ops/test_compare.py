@@ -251,7 +251,9 @@ def test_the_verb_prints_onsets_and_writes_a_page(run: Run, tmp_path: Path) -> N
     assert "2 deviations (aligned at start)" in done.out
     assert "15.00 s" in done.out
     text = Path(page).read_text()
-    assert text.count('<svg class="still"') == 2
+    evidence, _, both = text.partition('id="both"')
+    assert evidence.count('<svg class="still"') == 2
+    assert both.count('<svg class="still"') == 2
     assert "a.value" in text
     assert run("compare", a, a).code == 0
     told = json.loads(run("compare", a, b, "--json").out)

@@ -7,10 +7,12 @@ import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
 import logreel
+from logreel.meaning.charts import charts, first_charts
 from support.builders.planted import MS, SECOND, Row, steady, ulog
 from support.harness.cli_runner import Run
 
@@ -152,8 +154,15 @@ def test_the_summary_has_the_worst_run_first_and_never_more_than_60_lines(runs: 
 
 def test_the_page_shows_the_failing_run_beside_the_baseline(runs: Path) -> None:
     page = logreel.ci(["good.ulg", "bad <&>.ulg"], "c.toml", baseline="good.ulg").page
-    assert page.count('<svg class="still"') == 2
-    assert page.count(">baseline<") == 2
+    evidence, _, both = page.partition("The run beside the baseline")
+    assert evidence.count('<svg class="still"') == 2
+    assert evidence.count(">baseline<") == 2
+    # The plots that the viewer shows first, each with a curve of both runs, and the statistics of all fields.
+    plots, _, fields = both.partition("<details>")
+    assert plots.count('<svg class="still"') == first_charts(charts(logreel.open("bad <&>.ulg"))) > 0
+    assert plots.count(">baseline") == plots.count(">this run") == plots.count("</figure>")
+    # A value of 900, where the baseline has 299 at most.
+    assert re.search(r"<td>a\.value</td>.*?<td class=\"n\">900</td><td class=\"n\">299</td>", fields)
     assert "Time between messages of a [s]" in page
     assert "a.value" in page
     assert "bad &lt;&amp;&gt;.ulg" in page
@@ -177,6 +186,29 @@ def test_the_verb_writes_four_files_and_has_the_exit_codes_of_check(runs: Path, 
     assert told["lines"] == {"kept": 5, "broken": 4, "not_assessed": 2}
     assert run("ci", "torn.ulg", "bad <&>.ulg", *words, "--force").code == 3
     assert suites(Path("out/junit.xml").read_text())["torn.ulg"] == {"opens": "error"}
+
+
+def test_a_split_recording_is_one_run_with_drawings(runs: Path, run: Run) -> None:
+    logreel.split("bad <&>.ulg", "parts", every=SECOND)
+    parts = sorted(str(path) for path in Path("parts").iterdir())
+    assert len(parts) > 1
+    words = ("--contract", "c.toml", "--baseline", "good.ulg", "-o", "out")
+    code, _, _ = run("ci", *parts, "--as-one", *words)
+    assert code == 4
+    page = Path("out/report.html").read_text()
+    assert "Cannot be drawn" not in page
+    whole = logreel.ci(["bad <&>.ulg"], "c.toml", baseline="good.ulg").page
+    assert page.count('<svg class="still"') == whole.count('<svg class="still"') > 2
+    sarif = json.loads(Path("out/results.sarif").read_text())["runs"][0]
+    places = {
+        str(one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]) for one in sarif["results"]
+    }
+    assert {Path(unquote(place)) for place in places} == {Path(parts[0])}
+    # No output may replace a part.
+    Path("parts/junit.xml").write_bytes(Path(parts[-1]).read_bytes())
+    again = [*parts[:-1], "parts/junit.xml"]
+    code, _, err = run("ci", *again, "--as-one", *words[:-1], "parts", "--force")
+    assert code == 2, err
 
 
 def test_a_contract_that_cannot_be_read_and_no_run_are_errors(runs: Path) -> None:

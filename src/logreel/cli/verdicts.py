@@ -96,9 +96,8 @@ def ci(
     if not verdicts:
         return code
     with logs.open(baseline) if baseline is not None else contextlib.nullcontext() as good:
-        for path in CiResult(tuple(verdicts), required, contract, good, logs.opening).save(
-            folder, force=force
-        ):
+        opening = {**logs.opening, "anyway": logs.anyway}
+        for path in CiResult(tuple(verdicts), required, contract, good, opening).save(folder, force=force):
             draw.say(f"wrote {path}")
     return code or (FOUND if any(run.failed for run in results) else 0)
 

@@ -46,7 +46,6 @@ LONGEST = 160
 RESULTS = 5000
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {"error": "error", "warn": "warning", "note": "note"}
-HOME = "https://github.com/logreel/logreel"
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,7 +100,7 @@ class CiResult(Brief):
         os.makedirs(folder, exist_ok=True)
         paths = [os.path.join(folder, name) for name in NAMES]
         for path in paths:
-            keep_sources(path, [run.path for run in self.runs])
+            keep_sources(path, [name for run in self.runs for name in run.files or (run.path,)])
             if os.path.lexists(path) and not force:
                 raise UsageError("there is a file already", path=path, hint="pass force=True")
         for path, text in zip(paths, (self.junit, self.sarif, self.markdown, self.page), strict=True):
@@ -221,14 +220,14 @@ def _sarif(runs: Sequence[RunVerdict], source: str | None) -> dict[str, Any]:
     places = rule_lines(source, [finding.rule for _, finding in shown if finding.rule])
     errors = [run for run in runs if run.error]
     notes = [
-        {"level": "error", "message": {"text": _shown(run.error)}, "locations": [_file(run.path)]}
+        {"level": "error", "message": {"text": _shown(run.error)}, "locations": [_file(run)]}
         for run in errors
     ]
     for run in runs:
         silent = sum(line.outcome == NO_ANSWER for line in run.lines)
         if silent:
             text = f"{silent} of {len(run.lines)} lines of the contract could not be assessed"
-            notes.append({"level": "note", "message": {"text": text}, "locations": [_file(run.path)]})
+            notes.append({"level": "note", "message": {"text": text}, "locations": [_file(run)]})
     if len(told) > len(shown):
         text = f"{len(told) - len(shown)} more findings are left out"
         notes.append({"level": "warning", "message": {"text": text}})
@@ -236,7 +235,6 @@ def _sarif(runs: Sequence[RunVerdict], source: str | None) -> dict[str, Any]:
     driver = {
         "name": "logreel",
         "version": __version__,
-        "informationUri": HOME,
         "rules": [{"id": name, "shortDescription": {"text": _rule_text(name)}} for name in ids],
     }
     invocation = {"executionSuccessful": not errors, "toolExecutionNotifications": notes}
@@ -263,7 +261,9 @@ def _uri(path: str) -> str:
     return path if "://" in path else quote(path.replace(os.sep, "/"))
 
 
-def _file(path: str, **region: int) -> dict[str, Any]:
+def _file(of: RunVerdict | str, **region: int) -> dict[str, Any]:
+    """Return the location of a file; of a recording in several files, that of the first one."""
+    path = of if isinstance(of, str) else (of.files or (of.path,))[0]
     place: dict[str, Any] = {"artifactLocation": {"uri": _uri(path)}}
     return {"physicalLocation": place | ({"region": region} if region else {})}
 
@@ -275,7 +275,7 @@ def _result(
     region = (
         {} if finding.offset is None else {"byteOffset": finding.offset, "byteLength": max(finding.size, 0)}
     )
-    location = _file(run.path, **region)
+    location = _file(run, **region)
     if finding.topic:
         location["logicalLocations"] = [{"name": finding.topic, "kind": "topic"}]
     identity = hashlib.sha256(f"{os.path.basename(run.path)}\0{name}\0{finding.topic}".encode()).hexdigest()[

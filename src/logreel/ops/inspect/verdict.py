@@ -58,6 +58,7 @@ class RunVerdict(Brief):
     """One run and a contract.
 
     path      the log, as the caller named it
+    files     the files that are opened as this log: several of a split recording
     start_ns, end_ns  first and last time of its messages, ns of its clock; None without messages
     lines     verdict on each line of the contract
     findings  what ``check`` finds besides the contract
@@ -73,6 +74,7 @@ class RunVerdict(Brief):
     findings: tuple[Finding, ...] = ()
     not_assessed: tuple[str, ...] = ()
     error: str = ""
+    files: tuple[str, ...] = ()
     #: The log's own findings of these severities count as failures.
     fail_on: Severity = field(default="warn")
 
@@ -132,14 +134,15 @@ def judge(
         findings = check(opened).findings
         lines, others = line_verdicts(contract, contract.judged(log))
         return RunVerdict(
-            opened.name, opened.format, log.start, log.end, lines, findings, others, fail_on=fail_on
-        )
+            opened.name, opened.format, log.start, log.end, lines, findings, others,
+            files=tuple(part.name for part in opened.parts), fail_on=fail_on,
+        )  # fmt: skip
 
 
 def unreadable(path: str, error: LogError | OSError, fail_on: Severity = "warn") -> RunVerdict:
     """Return the verdict on a run that cannot be opened."""
     text = error.text if isinstance(error, LogError) else str(error)
-    return RunVerdict(path, error=text, fail_on=fail_on)
+    return RunVerdict(path, error=text, files=(path,), fail_on=fail_on)
 
 
 def line_verdicts(

@@ -18,6 +18,7 @@ from logreel.outputs.files import new_file
 from logreel.outputs.page.chart_svg import SvgAxis, SvgCurve, chart_svg, legend, limits_of
 from logreel.outputs.page.evidence import AFTER, Signal, evidence, figure_of
 from logreel.outputs.page.html import cell_text, page, table
+from logreel.outputs.page.side_by_side import plots_of_both, statistics_of, statistics_of_both
 
 #: Signals that are drawn, rows of the table, and points of a distribution.
 DRAWINGS, ROWS, POINTS = 24, 500, 200
@@ -42,11 +43,15 @@ def comparison_page(told: Comparison, a: Log, b: Log) -> str:
     names = [os.path.basename(log.name) or "log" for log in (a, b)]
     facts = [("A", names[0]), ("B", names[1]), ("Aligned at", told.align)]
     about = "".join(f"<div><dt>{escape(label)}</dt><dd>{cell_text(text)}</dd></div>" for label, text in facts)
+    onset = next((one.onset_ns for one in told.deviations if one.onset_ns is not None), None)
+    plots = plots_of_both(b, a, told.a_zero_ns - told.b_zero_ns, ("B", "A"), onset)
+    plots += statistics_of_both(statistics_of(b), statistics_of(a), ("B", "A"))
     silent = "".join(f"<li>{cell_text(text, 600)}</li>" for text in (*told.not_assessed, *told.notes))
     body = (
         f"<header><h1>{escape(title)}: {cell_text(names[1])} beside {cell_text(names[0])}</h1><dl>{about}</dl></header>"
         f'<main><section id="deviations"><h2>What begins to differ</h2>{_table(told)}</section>'
         f'<section id="evidence"><h2>Evidence</h2>{_figures(told, a, b)}</section>'
+        f'<section id="both"><h2>Both runs</h2>{plots}</section>'
         f'<section id="not-compared"><h2>Not compared</h2><ul>{silent or "<li>nothing</li>"}</ul></section></main>'
         "<footer>The order is that of onsets, not of causes. Distances are those of the means over a second, from the "
         f"onset on. Made by logreel {__version__}; works offline.</footer>"

@@ -156,5 +156,5 @@ def evidence(
 
 def figure_of(title: str, text: str, drawing: str) -> str:
     """Return a drawing with what is said of it as a figure."""
-    said = f'<p class="note">{cell_text(text, 600)}</p>'
+    said = f'<p class="note">{cell_text(text, 600)}</p>' if text else ""
     return f'<figure aria-label="{cell_text(title, 300)}"><h4>{cell_text(title, 300)}</h4>{said}{drawing}</figure>'

@@ -17,13 +17,17 @@ from logreel.ops.inspect.contract import Contract
 from logreel.ops.inspect.verdict import BROKEN, KEPT, NO_ANSWER, RunVerdict
 from logreel.outputs.page.evidence import evidence, figure_of, signal_of
 from logreel.outputs.page.html import cell_text, page, table
+from logreel.outputs.page.side_by_side import plots_of_both, statistics_of, statistics_of_both
 from logreel.registry.open import as_open_log, open_log
 
 if TYPE_CHECKING:
     from logreel.log.joined_log import Openable
+    from logreel.ops.inspect.stats import FieldStats
 
 #: Runs with drawings, drawings of a run, and rows of a table.
 RUNS, DRAWINGS, ROWS = 6, 12, 300
+#: Names of both runs in drawings and tables.
+NAMES = "this run", "baseline"
 
 
 def verdict_page(
@@ -41,8 +45,10 @@ def verdict_page(
     sections = []
     with ExitStack() as stack:
         good = None if baseline is None or not failed else stack.enter_context(as_open_log(baseline))
+        stats = {} if good is None else statistics_of(good)
         for number, run in enumerate(failed):
-            drawn = _drawings(run, contract, good, opening or {}) if number < RUNS and not run.error else ""
+            is_drawn = number < RUNS and not run.error
+            drawn = _drawings(run, contract, good, stats, opening or {}) if is_drawn else ""
             sections.append(_run(run, number, drawn))
     title = (
         f"{len(failed)} of {len(runs)} run{'s' * (len(runs) != 1)} failed" if failed else "All runs passed"
@@ -138,11 +144,21 @@ def _run(run: RunVerdict, number: int, drawn: str) -> str:
     return f"{head}{drawn}{text}</section>"
 
 
-def _drawings(run: RunVerdict, contract: Contract, good: Log | None, opening: Mapping[str, Any]) -> str:
-    """Return drawings of the signals that break the contract, first onset first, each signal once."""
+def _drawings(
+    run: RunVerdict,
+    contract: Contract,
+    good: Log | None,
+    stats: Mapping[str, FieldStats],
+    opening: Mapping[str, Any],
+) -> str:
+    """Return drawings of the signals that break the contract, first onset first, then the run beside the good one.
+
+    stats  statistics of the fields of the good run
+    """
     figures: dict[str, str] = {}
+    beside = ""
     try:
-        with open_log(run.path, **opening) as log:
+        with open_log([*run.files] if len(run.files) > 1 else run.path, **opening) as log:
             other = None
             if good is not None:
                 align = shared_anchor(log, good)
@@ -157,9 +173,14 @@ def _drawings(run: RunVerdict, contract: Contract, good: Log | None, opening: Ma
                     figures[signal.title] = figure_of(signal.title, text, drawing)
                 if len(figures) == DRAWINGS:
                     break
+            if other is not None:
+                onset = next((finding.time_ns for finding in run.broken if finding.time_ns is not None), None)
+                plots = plots_of_both(log, *other, NAMES, onset)
+                beside = f"<h3>The run beside the baseline</h3>{plots}" if plots else ""
+                beside += statistics_of_both(statistics_of(log), stats, NAMES)
     except LogError as error:
         return f'<p class="note">Cannot be drawn: {cell_text(str(error))}</p>'
-    return f'<div class="charts">{"".join(figures.values())}</div>' if figures else ""
+    return (f'<div class="charts">{"".join(figures.values())}</div>' if figures else "") + beside
 
 
 def _silent(runs: Sequence[RunVerdict]) -> str:
