@@ -518,8 +518,9 @@ def independent(values: F64) -> float:
     power = float(around @ around)
     if not power > 0 or n < 4:
         return float(n)
-    # Of few values it is estimated too low, by about (1 + 3 r) / n (Marriott and Pope).
-    correlation = (n * float(around[1:] @ around[:-1]) / power + 1) / (n - 3)
+    # Of few values it is estimated too low, by about (1 + 3 r) / n (Marriott and Pope), and not better than to
+    # 1 / sqrt(n): the greater one is the careful one.
+    correlation = (n * float(around[1:] @ around[:-1]) / power + 1) / (n - 3) + n**-0.5
     correlation = min(max(correlation, 0.0), 1.0)
     return max(n * (1 - correlation) / (1 + correlation), 1.0)
 
@@ -784,7 +785,11 @@ def _lags(a: Log, b: Log, zeros: tuple[int, int], moving: Mapping[str, Sequence[
         period = float(np.median(np.diff(in_order(b[topic].times))))
         if abs(lag - common) > max(LAG, period):
             others = [lag_of(a, b, zeros, topic, other) for other in moving[topic][1:]]
-            if any(other is not None and abs(other[0] - lag) > LAG_STEP for other in others):
+            halves = [lag_of(a, b, zeros, topic, path, half) for half in (0, 1)]
+            # Two runs of other lengths have one lag at their begin, and another one at their end.
+            if any(other is not None and abs(other[0] - lag) > LAG_STEP for other in others) or any(
+                half is None or abs(half[0] - lag) > LAG_STEP for half in halves
+            ):
                 continue
             behind = duration_text(abs(round(lag - common)))
             side = "behind" if lag > common else "ahead of"
@@ -792,13 +797,21 @@ def _lags(a: Log, b: Log, zeros: tuple[int, int], moving: Mapping[str, Sequence[
             yield Deviation(topic, path, "", "lag", None, text, abs(lag - common) / LAG)
 
 
-def lag_of(a: Log, b: Log, zeros: tuple[int, int], topic: str, path: str) -> tuple[float, float] | None:
-    """Return by how many ns a field of *b* lags behind that of *a*, and their correlation then; None if unclear."""
+def lag_of(
+    a: Log, b: Log, zeros: tuple[int, int], topic: str, path: str, half: int | None = None
+) -> tuple[float, float] | None:
+    """Return by how many ns a field of *b* lags behind that of *a*, and their correlation then; None if unclear.
+
+    half  0, 1: only in the first or second half of what both logs have
+    """
     before = min(zero - (log.start or 0) for log, zero in zip((a, b), zeros, strict=True))
     after = min((log.end or 0) - zero for log, zero in zip((a, b), zeros, strict=True))
     first, last = -min(before, LAG_SPAN), min(after, LAG_SPAN)
     if last - first < 4 * LAG_MOST * LAG_STEP:
         return None
+    if half is not None:
+        middle = (first + last) // 2
+        first, last = (middle, last) if half else (first, middle)
     grid = np.arange(first, last, LAG_STEP)
     series = []
     for log, zero in zip((a, b), zeros, strict=True):
