@@ -427,6 +427,10 @@ class Appender:
         self._handle = -1
         if self._old is not None:
             self._old.close()
+        # A writer is freed late, with the circles that it is in: a recording of windows has one after another.
+        self._pending = memoryview(b"")
+        self._filled = self._committed = 0
+        self._free.clear()
 
     def leave(self) -> None:
         """Close the file under its unfinished name, with all commits written; remove it if ``keep`` is False."""

@@ -296,7 +296,7 @@ def _field_run(windows: FieldWindows, states: States) -> _FieldRun:
         windows.rises != windows.falls,
         windows.levels,
         None if windows.changes is None else frozenset(change[1:] for change in windows.changes),
-        goes_by_one(windows),
+        goes_by_one(windows) and windows.rises and windows.falls,
     )
 
 
@@ -540,9 +540,16 @@ def _is_named(runs: Sequence[_FieldRun]) -> bool:
 
 def _learn_levels(table: Path, runs: Sequence[_FieldRun], draft: ContractDraft) -> None:
     levels = sorted({level for run in runs for level in run.levels or ()})
+    if all(run.is_scale for run in runs):
+        # Such as gears: their order says more than what a few runs have of them.
+        margin = headroom(len(runs)) * 0.1 * (levels[-1] - levels[0])
+        ends = [[end(run.levels or levels) for run in runs] for end in (min, max)]
+        beyond = [max(1, math.ceil(margin + headroom(len(runs)) * apart(figures))) for figures in ends]
+        draft.add((*table, "min"), levels[0] - beyond[0], seen_in(ends[0], "lowest"))
+        draft.add((*table, "max"), levels[-1] + beyond[1], seen_in(ends[1], "highest"))
+        draft.add((*table, "max_step"), 1, f"all changes of {len(runs)} runs are by one")
+        return
     if not is_complete(run.levels or () for run in runs):
-        if all(run.is_scale for run in runs):
-            draft.add((*table, "max_step"), 1, f"all changes of {len(runs)} runs are by one")
         draft.left_out.append(f"{table[1]}.{table[3]}: its values, since one of them is in one run only")
         return
     draft.add((*table, "one_of"), levels, f"values of {len(runs)} runs")
