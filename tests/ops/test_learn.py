@@ -101,9 +101,9 @@ def test_a_clock_that_was_set_back_comes_first() -> None:
 
 
 def test_each_line_says_where_it_came_from_and_the_file_is_a_contract() -> None:
-    text = learned("multicopter", 3).toml
+    text = learned("multicopter", 4).toml
     rules = tomllib.loads(text)
-    assert rules["learned"]["runs"] == 3
+    assert rules["learned"]["runs"] == 4
     assert set(rules["parameters"]) == {
         "MAV_TYPE",
         "BAT1_N_CELLS",
@@ -117,8 +117,8 @@ def test_each_line_says_where_it_came_from_and_the_file_is_a_contract() -> None:
     assert gyro["modes"]["Manual"]["max_std"] < 0.2 * gyro["max_std"]
     for line in text.splitlines():
         assert not line or line.startswith(("#", "[")) or "  # learned " in line
-    assert "  # learned 2; in 3 of 3 runs" in text
-    assert learned("multicopter", 3).runs == ("<bytes>",) * 3
+    assert "  # learned 2; in 4 of 4 runs" in text
+    assert learned("multicopter", 4).runs == ("<bytes>",) * 4
 
 
 def test_learning_again_gives_the_same_file_whatever_the_order_of_the_logs() -> None:

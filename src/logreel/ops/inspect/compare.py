@@ -518,10 +518,10 @@ def independent(values: F64) -> float:
     power = float(around @ around)
     if not power > 0 or n < 4:
         return float(n)
-    # Of few values it is estimated too low, by about (1 + 3 r) / n (Marriott and Pope), and not better than to
-    # 1 / sqrt(n): the greater one is the careful one.
-    correlation = (n * float(around[1:] @ around[:-1]) / power + 1) / (n - 3) + n**-0.5
-    correlation = min(max(correlation, 0.0), 1.0)
+    # Of few values it is estimated too low, by about (1 + 3 r) / n (Marriott and Pope), with a standard error: the
+    # greater one is the careful one.
+    correlation = min(max((n * float(around[1:] @ around[:-1]) / power + 1) / (n - 3), 0.0), 1.0)
+    correlation = min(correlation + math.sqrt((1 - correlation**2) / n), 1.0)
     return max(n * (1 - correlation) / (1 + correlation), 1.0)
 
 

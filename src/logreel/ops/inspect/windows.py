@@ -26,8 +26,8 @@ from logreel.ops.query.record_batches import rows_per_batch
 
 #: Length of a window of values in ns.
 WINDOW = SECOND
-#: Windows after a change of state that belong to no state: values settle.
-SETTLE = 2
+#: Windows after a change of state that belong to no state, since values settle, and before it: it is told late.
+SETTLE, LATE = 2, 1
 #: Kinds of bands that make the state of a log.
 STATES = ("mode", "armed", "air")
 #: Steps, or delays, of which the median is taken: one late message is no jitter.
@@ -140,7 +140,7 @@ class States:
         if np.array_equal(self._last[0], windows):
             return self._last[1]
         begin = self.zero + (windows - SETTLE) * WINDOW
-        end = self.zero + (windows + 1) * WINDOW
+        end = self.zero + (windows + 1 + LATE) * WINDOW
         first = np.searchsorted(self._edges, begin, "right") - 1
         last = np.searchsorted(self._edges, end, "left") - 1
         number = {name: i for i, name in enumerate(self.names)}
