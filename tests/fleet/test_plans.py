@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import pickle
 import sys
@@ -17,6 +18,8 @@ import pytest
 import logreel
 from logreel.errors import MissingDependencyError, UsageError
 from logreel.fleet import Plan, Task, plan
+from logreel.fleet.plans import PlanOptions
+from logreel.ops.selection import Around
 from support.builders.fleets import firmware_log, fleet_log
 from support.harness.cli_runner import Run
 from support.harness.range_server import serving_ranges
@@ -74,6 +77,37 @@ def test_a_large_topic_is_divided_by_time(tmp_path: Path) -> None:
     times = [t for task in tasks for batch in task.read(["time_ns"]) for t in batch["time_ns"].to_pylist()]
     with logreel.open(path) as log:
         assert times == log["sensor_combined"].times.tolist()
+
+
+def test_windows_of_many_logs_are_those_of_each(small_fleet: Path, tmp_path: Path) -> None:
+    """Of a folder of all formats, those logs have windows that have the topic, and in which the condition begins."""
+    pytest.importorskip("duckdb")
+    around = Around("battery_status.current_a >= 20", "200ms", "300ms")
+    expected = {}
+    for path in small_fleet.rglob("*.ulg"):
+        out = tmp_path / f"{path.stem}.ulg"
+        try:
+            logreel.slice(path, out, around=around, topics=["sensor_combined", "battery_status"])
+        except (logreel.LogError, OSError):
+            continue
+        with logreel.open(out) as log:
+            expected |= {(str(path), ch.topic): len(ch) for ch in log.match(None) if len(ch)}
+    assert expected
+    topics = ["sensor_combined", "battery_status"]
+    cut = plan(small_fleet, around=around, topics=topics)
+    read = {key: n for key, n in rows_read(cut).items() if n}
+    assert read == expected
+    small = plan(small_fleet, around=around, topics=topics, target_bytes=5_000)
+    assert len(small) > len(cut)
+    assert {key: n for key, n in rows_read(small).items() if n} == expected
+    for wrong in ("battery_status.current_a >=", "changed("):
+        with pytest.raises(UsageError):
+            plan(small_fleet, around=wrong)
+    # Windows are part of what a dataset is; those of all messages are as they were.
+    options = PlanOptions.of({"around": around})
+    assert PlanOptions.from_dict(json.loads(json.dumps(options.as_dict()))) == options
+    assert options.choice != PlanOptions.of({}).choice
+    assert "conditions" not in PlanOptions.of({}).choice
 
 
 def test_messages_out_of_order_and_equal_times_are_read_once(tmp_path: Path) -> None:

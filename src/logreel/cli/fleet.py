@@ -47,6 +47,7 @@ def _work(fields: tuple[str, ...], task_size: str, **members: Any) -> dict[str, 
     examples={
         "logreel fleet ingest logs/ -o fleet": "all logs in and below a folder, those that are new",
         "logreel fleet ingest logs/ -o imu -t vehicle_attitude -t /imu/data": "only some channels",
+        'logreel fleet ingest logs/ -o loads --around "battery_status.current_a>=20"': "only around such moments",
     },
 )
 @click.argument("sources", metavar="SOURCES…", nargs=-1, required=True, type=options.FILE)
@@ -59,7 +60,7 @@ def _work(fields: tuple[str, ...], task_size: str, **members: Any) -> dict[str, 
     type=options.FOLDER,
     help="Folder of the dataset.",
 )
-@options.selection("topics", "start", "end")
+@options.selection("topics", "start", "end", "around")
 @options.as_object(
     "work",
     _work,

@@ -392,7 +392,8 @@ def create_dataset(path: str | os.PathLike[str], options: Mapping[str, Any]) -> 
     dataset = Dataset(folder)
     if dict(dataset.options) != dict(options):
         raise UsageError(
-            "was made with other topics, fields, times, sizes of tasks or timestamps: use those, or another folder",
+            "was made with other topics, fields, times, windows, sizes of tasks or timestamps: use those, or another "
+            "folder",
             path=os.fspath(path),
         )
     return dataset

@@ -115,8 +115,8 @@ def ingest(
 
     sources   files, folders or patterns, as for ``plan``
     dataset   folder of the dataset; created if missing
-    topics, fields, start, end, target_bytes  as for ``plan``; those of a dataset, and *timestamps*, stay as they were
-              in its first run
+    topics, fields, start, end, around, target_bytes  as for ``plan``; those of a dataset, and *timestamps*, stay as
+              they were in its first run
     definitions  as for ``plan``. Logs that lacked some are read again when there are others
     decrypt   True: also write encrypted logs, whose messages are not encrypted in the dataset; False: they get a row of
               the catalogue with the reason, and the next run tries them again

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict, Unpack
 
 import numpy as np
 
-from logreel.errors import LogError, TopicError, UsageError
+from logreel.errors import LogError, NotFoundError, TopicError, UsageError
 from logreel.fleet.source_files import (
     Fingerprint,
     content_digest,
@@ -33,7 +33,8 @@ from logreel.io.source import is_url
 from logreel.log.scan import Brief
 from logreel.log.times import stored_times, time_ns
 from logreel.log.topic_match import check_pattern, listed
-from logreel.ops.selection import check_keywords, keywords
+from logreel.ops.query.windows import check_conditions, windows_in
+from logreel.ops.selection import Around, check_keywords, keywords
 from logreel.schemas.catalogue import data_folder
 
 if TYPE_CHECKING:
@@ -94,13 +95,16 @@ def cut_log(path: str, options: PlanOptions, passing: Collection[int] = (), look
                 channels = _chosen(log, options.topics)
             except UsageError as error:
                 return Cut(mark, (), error.text)
-            loads = [_load(log, ch, first, last) for ch in channels]
-            if first is not None or last is not None:
-                loads = [load for load in loads if load.messages]
             # Each task would download all of it again.
             is_downloaded = is_url(path) and not log.index.reads_in_ranges
             target = sys.maxsize if is_downloaded else options.target_bytes
-            cut = Cut(mark, tuple(_log_windows(log, loads, first, last, target)))
+            windows: list[LogWindow] = []
+            for start, end in _spans(log, options, first, last):
+                loads = [_load(log, ch, start, end) for ch in channels]
+                if start is not None or end is not None:
+                    loads = [load for load in loads if load.messages]
+                windows += _log_windows(log, loads, start, end, target)
+            cut = Cut(mark, tuple(windows))
             if look is not None:
                 look(log, dict.fromkeys(topic for window in cut.windows for topic in window.topics))
             return cut
@@ -111,6 +115,22 @@ def cut_log(path: str, options: PlanOptions, passing: Collection[int] = (), look
         ):
             raise
         return Cut(mark, (), error_text(error))
+
+
+def _spans(
+    log: Log, options: PlanOptions, first: int | None, last: int | None
+) -> Iterable[tuple[int | None, int | None]]:
+    """Return the intervals that are read: all between *first* and *last*, or the windows in it.
+
+    A log without the topic or field of a condition has no windows, as one in which it never begins to hold.
+    """
+    if not options.conditions:
+        return [(first, last)]
+    around = Around(options.conditions, *options.lengths)
+    try:
+        return [(window.start, window.end) for window in windows_in(log, around, (first, last))]
+    except NotFoundError:
+        return []
 
 
 def _interval(log: Log, options: PlanOptions) -> tuple[int | None, int | None]:
@@ -235,6 +255,7 @@ class ReadOptions(TypedDict, total=False):
     fields: str | Iterable[str] | None
     start: Time | None
     end: Time | None
+    around: Around | str | None
     target_bytes: int
     definitions: Definitions
 
@@ -245,6 +266,7 @@ class PlanOptions:
 
     topics, fields  names and patterns of channels, and paths of fields; None: all
     start, end   times that are relative to each log, or not; int: ns of its clock; None: no bound
+    conditions   of windows, and *lengths* before, after and to debounce in ns, as of an Around; empty: all
     target_bytes  payload bytes of a task
     definitions, types  as in a Task
     decrypt      True: what is in encrypted logs may be written
@@ -255,6 +277,8 @@ class PlanOptions:
     fields: tuple[str, ...] | None = None
     start: int | str | None = None
     end: int | str | None = None
+    conditions: tuple[str, ...] = ()
+    lengths: tuple[int, ...] = ()
     target_bytes: int = TARGET_BYTES
     definitions: tuple[str, ...] = ()
     types: tuple[str, ...] = ()
@@ -265,8 +289,8 @@ class PlanOptions:
     def of(cls, options: ReadOptions, decrypt: bool = False, timestamps: str = "ns") -> Self:
         """Return the *options* that users give, checked, and those of ``ingest``.
 
-        Raises UsageError for a size below 1, a time or a pattern that cannot be read, and an end before the start;
-        LogError for definitions that do not exist.
+        Raises UsageError for a size below 1, a time, a pattern or a condition that cannot be read, and an end before
+        the start; LogError for definitions that do not exist.
         """
         topics, fields = options.get("topics"), options.get("fields")
         target_bytes = options.get("target_bytes", TARGET_BYTES)
@@ -278,11 +302,17 @@ class PlanOptions:
             check_pattern(pattern)
         first, last = stored_times(options.get("start"), options.get("end"))
         paths, types = _definitions(options.get("definitions", ()))
+        around = options.get("around")
+        windows = None if around is None else Around.of(around)
+        if windows is not None:
+            check_conditions(windows)
         return cls(
             None if topics is None else tuple(listed(topics)),
             None if fields is None else tuple(listed(fields)),
             first,
             last,
+            () if windows is None else windows.texts,
+            () if windows is None else windows.lengths,
             target_bytes,
             paths,
             types,
@@ -305,9 +335,10 @@ class PlanOptions:
     def choice(self) -> dict[str, Any]:
         """The options, as JSON data, that all logs of a dataset share: all but the definitions."""
         data = self.as_dict()
-        return {
-            name: data[name] for name in ("topics", "fields", "start", "end", "target_bytes", "timestamps")
-        }
+        # Datasets of all messages are those of versions that had no windows.
+        windows = ("conditions", "lengths") if self.conditions else ()
+        names = ("topics", "fields", "start", "end", "target_bytes", "timestamps", *windows)
+        return {name: data[name] for name in names}
 
     def definitions_digest(self) -> str:
         """Return a digest of all definitions that are not in logs: those given, and those of the user."""
@@ -562,12 +593,14 @@ def plan(
     start, end   as for ``Channel.to_arrow``, for each log: ``"+5s"`` is 5 s after the start of each. A log without
              messages in the interval is a task without topics; one that does not tell how its clock relates to UTC is
              a task with an error if the time is one of UTC
+    around   only windows around the moments at which a condition begins to hold, as of a Selection: tasks are parts of
+             windows. A log without any is a task without topics
     target_bytes  payload bytes of a task: smaller topics share a task, larger ones are divided by time. A remote log
              that is downloaded as a whole is one task, since each task would download all of it again
     definitions  as for ``logreel.open``: files and folders, and mappings of topics to types
 
-    Raises UsageError for a size below 1, for no sources, for a pattern without matches, for a time that cannot be read,
-    and for an end before the start; LogError for definitions that do not exist.
+    Raises UsageError for a size below 1, for no sources, for a pattern without matches, for a time or condition that
+    cannot be read, and for an end before the start; LogError for definitions that do not exist.
     """
     check_keywords(plan, options)
     checked = PlanOptions.of(options)

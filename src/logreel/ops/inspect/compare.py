@@ -358,6 +358,7 @@ def _steps(b: Channel, of_a: I64, of_b: I64) -> Iterator[Deviation]:
     if not len(blocks_a) or not len(blocks_b):
         return
     period = float(np.median(blocks_a))
+    yield from _jitter(b, steps_a, steps_b, of_b, period)
     for odd, text in (
         (blocks_b > SLOWER * float(blocks_a.max()), "slower"),
         (blocks_b < float(blocks_a.min()) / SLOWER, "faster"),
@@ -370,7 +371,15 @@ def _steps(b: Channel, of_a: I64, of_b: I64) -> Iterator[Deviation]:
                 b.topic, "", "", "rate", int(of_b[first]), told, max(usual / period, period / usual)
             )
             return
-    around_a, around_b = (block_medians(np.abs(steps - period)) for steps in (steps_a, steps_b))
+
+
+def _jitter(b: Channel, steps_a: F64, steps_b: F64, of_b: I64, period: float) -> Iterator[Deviation]:
+    """Yield a deviation if steps vary around the usual one of their block, whatever the rate."""
+    around_a, around_b = (
+        block_medians(np.abs(steps[: len(usual) * BLOCK] - np.repeat(usual, BLOCK)))
+        for steps in (steps_a, steps_b)
+        for usual in (block_medians(steps),)
+    )
     bound = JITTER * float(around_a.max()) + 0.05 * period
     odd = around_b > bound
     if int(odd.sum()) >= IN_A_ROW:

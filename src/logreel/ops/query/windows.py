@@ -106,9 +106,27 @@ def _short(value: Any) -> str:
 
 
 def windows_of(log: Log, around: Around | str, span: Span = (None, None)) -> list[OnsetWindow]:
+    """Return the windows of a log as ``windows_in``; raises also LogError if there is none."""
+    windows = windows_in(log, around, span)
+    if not windows:
+        conditions = " or ".join(map(repr, Around.of(around).texts))
+        raise LogError(f"{conditions} never begins to hold, so there is no window to write", path=log.name)
+    return windows
+
+
+def check_conditions(around: Around) -> None:
+    """Raise UsageError for a condition that cannot be read, whatever the log."""
+    from logreel.ops.query.where import WhereCondition
+
+    for text in around.texts:
+        if CHANGED.fullmatch(text) is None:
+            WhereCondition.parse(text)
+
+
+def windows_in(log: Log, around: Around | str, span: Span = (None, None)) -> list[OnsetWindow]:
     """Return the windows of a log around the onsets with start <= time < end of *span*, clipped to it and to the log.
 
-    Raises UsageError and NotFoundError as ``where.true_intervals``, and LogError if there is no onset.
+    Raises UsageError and NotFoundError as ``where.true_intervals``.
     """
     around = Around.of(around)
     before, after, debounce = around.lengths
@@ -122,9 +140,6 @@ def windows_of(log: Log, around: Around | str, span: Span = (None, None)) -> lis
     windows = merged([onset for _, _, onset in inside], before, after)
     for window in windows:
         window.start, window.end = max(window.start, first), min(window.end, last)
-    if not windows:
-        conditions = " or ".join(map(repr, around.texts))
-        raise LogError(f"{conditions} never begins to hold, so there is no window to write", path=log.name)
     return windows
 
 
@@ -159,6 +174,8 @@ def _onsets(log: Log, text: str, end: int | None, debounce: int) -> list[Onset]:
     from logreel.ops.query.where import Tester, WhereCondition, numbers_of, on_one_channel
 
     channels = [ch for ch in log.channels.values() if len(ch)]
+    if not channels:
+        return []
     applied = on_one_channel(log, WhereCondition.parse(text), channels)
     rows = numbers_of(log.index.rows_between(applied.ch.number, None, end))
     with Tester() as tester:
