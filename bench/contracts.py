@@ -74,7 +74,7 @@ def main() -> None:
 
 def _cell(vehicle: str, name: str, learned: object, options: argparse.Namespace) -> str:
     """Return, for each size, how many runs are found at the right time, and of the others those at another time."""
-    shown = []
+    shown, most = [], 0
     for size in range(3):
         right = other = count = 0
         for seed in range(options.seeds_from, options.seeds_from + options.seeds):
@@ -93,8 +93,9 @@ def _cell(vehicle: str, name: str, learned: object, options: argparse.Namespace)
                 late = f"{times[0] / 1e9 - at:+.2f} s" if times else ""
                 print(f"{vehicle} {name} {size} {seed}: {late} {first}", file=sys.stderr)
         # A fault that changes no message of any run is none.
-        shown.append(f"{right}{f' (+{other})' if other else ''} of {count}" if count else "–")
-    return ", ".join(shown) if any(text != "–" for text in shown) else "–"
+        shown.append(f"{right}{f' (+{other})' if other else ''}" if count else "–")
+        most = max(most, count)
+    return f"{', '.join(shown)} of {most}" if most else "–"
 
 
 if __name__ == "__main__":

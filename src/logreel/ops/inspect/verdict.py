@@ -105,6 +105,7 @@ class RunVerdict(Brief):
         }
         values: dict[str, Any] = {
             "path": self.path,
+            "files": [*self.files],
             "format": self.format,
             "failed": self.failed,
             "start_ns": self.start_ns,
