@@ -83,7 +83,9 @@ def test_the_action_passes_for_a_good_run_and_takes_names_as_they_are(folder: Pa
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_other_programs_read_the_files_alike(path: Path) -> None:
-    yaml = pytest.importorskip("yaml", reason="PyYAML is no dependency; the other tests read with our own reader")
+    yaml = pytest.importorskip(
+        "yaml", reason="PyYAML is no dependency; the other tests read with our own reader"
+    )
     assert parse(path.read_text()) == yaml.safe_load(path.read_text())
 
 

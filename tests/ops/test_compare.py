@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.ops.inspect.compare import (
+from logreel.ops.inspect.windows import (
     LAG_STEP,
     best_lag,
     cohens_d,
+    drift_begin,
     independent,
     kolmogorov_smirnov,
     wasserstein,
 )
-from logreel.ops.inspect.windows import drift_begin
 from support.builders.good_runs import VEHICLES, content, faulty, start_of
 from support.harness.cli_runner import Run
 from support.samples.ulog.builder import Builder

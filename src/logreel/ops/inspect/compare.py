@@ -40,20 +40,26 @@ from logreel.ops.inspect.learn import (
 )
 from logreel.ops.inspect.windows import (
     BLOCK,
+    LAG_STEP,
     WINDOW,
     Delays,
     FieldWindows,
     States,
     block_medians,
+    cohens_d,
     delays,
     difference,
     drift_begin,
     goes_by_one,
     in_order,
+    independent,
+    kolmogorov_smirnov,
+    lag_of,
     silences,
     still_runs,
     text_patterns,
     values_between,
+    wasserstein,
 )
 from logreel.registry.open import as_open_log, read_itself
 
@@ -85,14 +91,10 @@ SLOWER, GAP, GAP_STEPS = 1.15, 3.0, 5
 JITTER, LATER = 4.0, 5_000_000
 #: Time after an onset whose values are compared with those of the first run, ns.
 EFFECT = 20 * SECOND
-#: Steps of lags in ns, how far they are looked for, and the least correlation, messages and topics.
-LAG_STEP, LAG_MOST, CORRELATED, LAG_TOPICS = SECOND // 10, 30, 0.95, 3
-#: Fields of a topic whose lags have to agree.
-LAG_FIELDS = 4
+#: Topics that have one lag, at least, and fields of a topic whose lags have to agree.
+LAG_TOPICS, LAG_FIELDS = 3, 4
 #: A lag that differs from that of the other topics by more than this, ns.
 LAG = SECOND // 4
-#: Time over which lags are looked for at most, ns.
-LAG_SPAN = 300 * SECOND
 ERROR = 3
 Mask = NDArray[np.bool_]
 
@@ -521,19 +523,6 @@ def _leaves(
     yield from _spread(b, of_a, of_b, in_a, in_b, state, extent)
 
 
-def independent(values: F64) -> float:
-    """Return how many independent values as many autocorrelated ones, float64[n], are worth: at least 1."""
-    n, around = len(values), values - values.mean()
-    power = float(around @ around)
-    if not power > 0 or n < 4:
-        return float(n)
-    # Of few values it is estimated too low, by about (1 + 3 r) / n (Marriott and Pope), with a standard error: the
-    # greater one is the careful one.
-    correlation = min(max((n * float(around[1:] @ around[:-1]) / power + 1) / (n - 3), 0.0), 1.0)
-    correlation = min(correlation + math.sqrt((1 - correlation**2) / n), 1.0)
-    return max(n * (1 - correlation) / (1 + correlation), 1.0)
-
-
 def _spread(
     b: Channel, of_a: FieldWindows, of_b: FieldWindows, in_a: Mask, in_b: Mask, state: str, extent: float
 ) -> Iterator[Deviation]:
@@ -617,29 +606,6 @@ def _sample_beyond(b: Channel, field: FieldWindows, window: int, bound: float, i
 
 
 # ------------------------------------------------------------------------------------------------------ distances
-
-
-def kolmogorov_smirnov(a: F64, b: F64) -> float:
-    """Return the greatest difference of the distribution functions of two samples, 0 to 1."""
-    a, b = np.sort(a), np.sort(b)
-    every = np.concatenate([a, b])
-    in_a, in_b = np.searchsorted(a, every, "right") / len(a), np.searchsorted(b, every, "right") / len(b)
-    return float(np.abs(in_a - in_b).max())
-
-
-def wasserstein(a: F64, b: F64) -> float:
-    """Return the area between the distribution functions of two samples, in their unit (earth mover's distance)."""
-    a, b = np.sort(a), np.sort(b)
-    every = np.sort(np.concatenate([a, b]))
-    in_a = np.searchsorted(a, every[:-1], "right") / len(a)
-    in_b = np.searchsorted(b, every[:-1], "right") / len(b)
-    return float(np.sum(np.abs(in_a - in_b) * np.diff(every)))
-
-
-def cohens_d(a: F64, b: F64) -> float | None:
-    """Return the difference of the means of two samples in pooled standard deviations; None for constant ones."""
-    pooled = float(np.sqrt((np.var(a) + np.var(b)) / 2))
-    return (float(np.mean(b)) - float(np.mean(a))) / pooled if pooled > 0 else None
 
 
 def _with_distances(
@@ -804,61 +770,3 @@ def _lags(a: Log, b: Log, zeros: tuple[int, int], moving: Mapping[str, Sequence[
             side = "behind" if lag > common else "ahead of"
             text = f"{behind} {side} the other topics (correlation {correlation:.2f})"
             yield Deviation(topic, path, "", "lag", None, text, abs(lag - common) / LAG)
-
-
-def lag_of(
-    a: Log, b: Log, zeros: tuple[int, int], topic: str, path: str, half: int | None = None
-) -> tuple[float, float] | None:
-    """Return by how many ns a field of *b* lags behind that of *a*, and their correlation then; None if unclear.
-
-    half  0, 1: only in the first or second half of what both logs have
-    """
-    before = min(zero - (log.start or 0) for log, zero in zip((a, b), zeros, strict=True))
-    after = min((log.end or 0) - zero for log, zero in zip((a, b), zeros, strict=True))
-    first, last = -min(before, LAG_SPAN), min(after, LAG_SPAN)
-    if last - first < 4 * LAG_MOST * LAG_STEP:
-        return None
-    if half is not None:
-        middle = (first + last) // 2
-        first, last = (middle, last) if half else (first, middle)
-    grid = np.arange(first, last, LAG_STEP)
-    series = []
-    for log, zero in zip((a, b), zeros, strict=True):
-        try:
-            times, values = values_between(log[topic], path, zero + first, zero + last)
-        except LogError:
-            return None
-        known = np.isfinite(values)
-        if int(known.sum()) < BLOCK:
-            return None
-        order = np.argsort(times[known], kind="stable")
-        series.append(np.interp(grid, times[known][order] - zero, values[known][order]))
-    return best_lag(series[0], series[1])
-
-
-def best_lag(a: F64, b: F64) -> tuple[float, float] | None:
-    """Return the lag of *b* behind *a* in ns, and the correlation there; None if none is best by far.
-
-    a, b  float64[n] at times that are LAG_STEP apart
-    """
-    n, most = len(a), LAG_MOST
-    if n <= 2 * most + 2:
-        return None
-    inner = a[most : n - most]
-    inner = inner - inner.mean()
-    size = float(np.sqrt(inner @ inner))
-    if not size > 0:
-        return None
-    told = np.zeros(2 * most + 1)
-    for i in range(2 * most + 1):
-        part = b[i : i + len(inner)]
-        part = part - part.mean()
-        other = float(np.sqrt(part @ part))
-        told[i] = float(inner @ part) / (size * other) if other > 0 else 0.0
-    best = int(np.argmax(told))
-    # At an end of the range, or with neighbours that are as good, it is no lag.
-    if told[best] < CORRELATED or best in (0, 2 * most):
-        return None
-    if told[best] - max(told[max(best - 5, 0)], told[min(best + 5, 2 * most)]) < 0.002:
-        return None
-    return float((best - most) * LAG_STEP), float(told[best])

@@ -6,6 +6,7 @@ of messages. Rates, jitter and delays are measured over times alone.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -39,6 +40,12 @@ ITEMS = 16
 #: Windows before and after a broken bound in which the begin of a drift is looked for, the least ones of it and before
 #: it, how finely in s, the share of the variation that it has to explain, and how far from it a window is at most.
 RAMP_BEFORE, RAMP_AFTER, RAMP_LEAST, RAMP_STEP, RAMP_SHARE, RAMP_MOST = 40, 2, 3, 0.05, 0.9, 0.2
+
+
+#: Steps of lags in ns, how far they are looked for, and the least correlation.
+LAG_STEP, LAG_MOST, CORRELATED = SECOND // 10, 30, 0.95
+#: Time over which lags are looked for at most, ns.
+LAG_SPAN = 300 * SECOND
 
 
 def in_order(times: I64) -> I64:
@@ -424,3 +431,100 @@ def text_patterns(log: Log, level: int) -> Iterable[tuple[str, int | None, int]]
     for line in log.text:
         if line.level is not None and line.level <= level and not line.repeated:
             yield text_pattern(line.text), line.level, line.time
+
+
+# ------------------------------------------------------------------------------------------------------ two runs
+
+
+def independent(values: F64) -> float:
+    """Return how many independent values as many autocorrelated ones, float64[n], are worth: at least 1."""
+    n, around = len(values), values - values.mean()
+    power = float(around @ around)
+    if not power > 0 or n < 4:
+        return float(n)
+    # Of few values it is estimated too low, by about (1 + 3 r) / n (Marriott and Pope), with a standard error: the
+    # greater one is the careful one.
+    correlation = min(max((n * float(around[1:] @ around[:-1]) / power + 1) / (n - 3), 0.0), 1.0)
+    correlation = min(correlation + math.sqrt((1 - correlation**2) / n), 1.0)
+    return max(n * (1 - correlation) / (1 + correlation), 1.0)
+
+
+def kolmogorov_smirnov(a: F64, b: F64) -> float:
+    """Return the greatest difference of the distribution functions of two samples, 0 to 1."""
+    a, b = np.sort(a), np.sort(b)
+    every = np.concatenate([a, b])
+    in_a, in_b = np.searchsorted(a, every, "right") / len(a), np.searchsorted(b, every, "right") / len(b)
+    return float(np.abs(in_a - in_b).max())
+
+
+def wasserstein(a: F64, b: F64) -> float:
+    """Return the area between the distribution functions of two samples, in their unit (earth mover's distance)."""
+    a, b = np.sort(a), np.sort(b)
+    every = np.sort(np.concatenate([a, b]))
+    in_a = np.searchsorted(a, every[:-1], "right") / len(a)
+    in_b = np.searchsorted(b, every[:-1], "right") / len(b)
+    return float(np.sum(np.abs(in_a - in_b) * np.diff(every)))
+
+
+def cohens_d(a: F64, b: F64) -> float | None:
+    """Return the difference of the means of two samples in pooled standard deviations; None for constant ones."""
+    pooled = float(np.sqrt((np.var(a) + np.var(b)) / 2))
+    return (float(np.mean(b)) - float(np.mean(a))) / pooled if pooled > 0 else None
+
+
+def lag_of(
+    a: Log, b: Log, zeros: tuple[int, int], topic: str, path: str, half: int | None = None
+) -> tuple[float, float] | None:
+    """Return by how many ns a field of *b* lags behind that of *a*, and their correlation then; None if unclear.
+
+    half  0, 1: only in the first or second half of what both logs have
+    """
+    before = min(zero - (log.start or 0) for log, zero in zip((a, b), zeros, strict=True))
+    after = min((log.end or 0) - zero for log, zero in zip((a, b), zeros, strict=True))
+    first, last = -min(before, LAG_SPAN), min(after, LAG_SPAN)
+    if last - first < 4 * LAG_MOST * LAG_STEP:
+        return None
+    if half is not None:
+        middle = (first + last) // 2
+        first, last = (middle, last) if half else (first, middle)
+    grid = np.arange(first, last, LAG_STEP)
+    series = []
+    for log, zero in zip((a, b), zeros, strict=True):
+        try:
+            times, values = values_between(log[topic], path, zero + first, zero + last)
+        except LogError:
+            return None
+        known = np.isfinite(values)
+        if int(known.sum()) < BLOCK:
+            return None
+        order = np.argsort(times[known], kind="stable")
+        series.append(np.interp(grid, times[known][order] - zero, values[known][order]))
+    return best_lag(series[0], series[1])
+
+
+def best_lag(a: F64, b: F64) -> tuple[float, float] | None:
+    """Return the lag of *b* behind *a* in ns, and the correlation there; None if none is best by far.
+
+    a, b  float64[n] at times that are LAG_STEP apart
+    """
+    n, most = len(a), LAG_MOST
+    if n <= 2 * most + 2:
+        return None
+    inner = a[most : n - most]
+    inner = inner - inner.mean()
+    size = float(np.sqrt(inner @ inner))
+    if not size > 0:
+        return None
+    told = np.zeros(2 * most + 1)
+    for i in range(2 * most + 1):
+        part = b[i : i + len(inner)]
+        part = part - part.mean()
+        other = float(np.sqrt(part @ part))
+        told[i] = float(inner @ part) / (size * other) if other > 0 else 0.0
+    best = int(np.argmax(told))
+    # At an end of the range, or with neighbours that are as good, it is no lag.
+    if told[best] < CORRELATED or best in (0, 2 * most):
+        return None
+    if told[best] - max(told[max(best - 5, 0)], told[min(best + 5, 2 * most)]) < 0.002:
+        return None
+    return float((best - most) * LAG_STEP), float(told[best])
