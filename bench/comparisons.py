@@ -1,6 +1,6 @@
 """Measure comparisons of two runs: false alarms on pairs of good runs, and which faults are found at the right time.
 
-.venv/bin/python bench/comparisons.py             prints the table for docs/howto/compare.md
+.venv/bin/python bench/comparisons.py             prints the table of docs/howto/ci.md
 .venv/bin/python bench/comparisons.py --pairs 60  compares more pairs
 """
 
@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
 import logreel  # noqa: E402
+from contracts import fill_table  # noqa: E402
 from support.builders.good_runs import FAULTS, VEHICLES, content, faulty, start_of  # noqa: E402
 
 #: How far from the fault its onset may be, ns.
@@ -31,6 +32,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=2, help="size of the faults: 0, 1 or 2")
     parser.add_argument("--faults", nargs="*", default=list(FAULTS), help="only these faults")
     parser.add_argument("--vehicles", nargs="*", default=list(VEHICLES), help="only these vehicles")
+    parser.add_argument("--fill", action="store_true", help="write the table into docs/howto/ci.md")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     began = time.monotonic()
@@ -48,11 +50,14 @@ def main() -> None:
         print(f"{vehicle}: {alarms} of {options.pairs} pairs of good runs with an alarm{told}", flush=True)
         for name in options.faults:
             cells[name].append(_cell(vehicle, name, options))
-    print(f"\n| fault | {' | '.join(options.vehicles)} |\n|---|{'---|' * len(options.vehicles)}")
+    table = [f"| fault | {' | '.join(options.vehicles)} |", f"|---|{'---|' * len(options.vehicles)}"]
     for name in options.faults:
         _, sizes, unit = FAULTS[name]
         shown = "∞" if sizes[options.size] == 1e9 else f"{sizes[options.size]:g}"
-        print(f"| {name}, {shown} {unit} | {' | '.join(cells[name])} |")
+        table.append(f"| {name}, {shown} {unit} | {' | '.join(cells[name])} |")
+    print("", *table, sep="\n")
+    if options.fill:
+        fill_table(ROOT / "docs/howto/ci.md", table)
     print(f"\n{time.monotonic() - began:.0f} s", file=sys.stderr)
 
 

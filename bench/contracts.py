@@ -1,6 +1,6 @@
 """Measure learned contracts: false alarms on good runs, and which faults are found at the right time.
 
-.venv/bin/python bench/contracts.py              prints the table for docs/howto/check.md
+.venv/bin/python bench/contracts.py              prints the table of docs/howto/check.md
 .venv/bin/python bench/contracts.py --runs 20    learns from more runs
 """
 
@@ -28,6 +28,15 @@ def broken(data: bytes, contract: object) -> list[Finding]:
     return [f for f in found if f.code.startswith("contract-") and f.severity == "error"]
 
 
+def fill_table(page: Path, table: list[str]) -> None:
+    """Replace the only table of faults in a page of the documentation."""
+    lines = page.read_text(encoding="utf-8").split("\n")
+    (first,) = (i for i, line in enumerate(lines) if line.startswith("| fault |"))
+    last = next(i for i in range(first, len(lines)) if not lines[i].startswith("|"))
+    lines[first:last] = table
+    page.write_text("\n".join(lines), encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=5, help="good runs to learn from")
@@ -38,6 +47,7 @@ def main() -> None:
         "--good", type=int, default=GOOD, help="good runs of each vehicle, with those to learn from"
     )
     parser.add_argument("--faults", nargs="*", default=list(FAULTS), help="only these faults")
+    parser.add_argument("--fill", action="store_true", help="write the table into docs/howto/check.md")
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     first = options.good_from
@@ -64,11 +74,14 @@ def main() -> None:
         )
         for name in options.faults:
             cells[name].append(_cell(vehicle, name, learned, options))
-    print(f"\n| fault | sizes | {' | '.join(VEHICLES)} |\n|---|---|{'---|' * len(VEHICLES)}")
+    table = [f"| fault | sizes | {' | '.join(VEHICLES)} |", f"|---|---|{'---|' * len(VEHICLES)}"]
     for name in options.faults:
         _, sizes, unit = FAULTS[name]
         shown = ", ".join("∞" if size == 1e9 else f"{size:g}" for size in sizes)
-        print(f"| {name} | {shown} {unit} | {' | '.join(cells[name])} |")
+        table.append(f"| {name} | {shown} {unit} | {' | '.join(cells[name])} |")
+    print("", *table, sep="\n")
+    if options.fill:
+        fill_table(ROOT / "docs/howto/check.md", table)
     print(f"\n{time.monotonic() - began:.0f} s", file=sys.stderr)
 
 
