@@ -728,13 +728,15 @@ def _near(a: Log, b: Log, runs: _Runs) -> Iterator[Deviation]:
         bound = APART * before + ROUNDING * float(np.abs(of_a[name].mean).max())
         place = _first_run(apart / bound - 1, windows)
         if place is not None:
-            topic, path = name
+            (topic, path), worst = name, float(np.nanmax(apart))
             start = (b.start or 0) + int(windows[place]) * WINDOW
-            text = f"differs over a second from {'.'.join(other)} by up to {apart.max():.6g}, by {before:.6g} before"
+            text = (
+                f"differs over a second from {'.'.join(other)} by up to {worst:.6g}, by {before:.6g} before"
+            )
             onset = start
             if (drift := drift_begin(windows, apart, place)) is not None:
                 onset = min(onset, (b.start or 0) + round(drift * SECOND))
-            yield Deviation(topic, path, "", "near", onset, text, float(apart.max()) / max(before, 1e-300))
+            yield Deviation(topic, path, "", "near", onset, text, worst / max(before, 1e-300))
 
 
 # ------------------------------------------------------------------------------------------------------ lags
