@@ -23,7 +23,7 @@ PACKAGES := $(wildcard packages/*)
 DROP_KERNELS = rm -rf build src/logreel/kernels/*.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-packages test-fleet test-train lint style bench bench-results bench-contracts bench-comparisons red-page bench-instructions oracles fuzz fuzz-coverage soak shrink asan screenshots docs site man release-check build clean
+.PHONY: help demo test check test-packages test-fleet test-train lint style bench bench-results bench-contracts bench-comparisons red-page bench-instructions oracles fuzz fuzz-coverage soak shrink asan screenshots docs site man release-check build test-wheels clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -157,8 +157,11 @@ man: $(VENV)/.run ## the manual page, build/man/logreel.1
 release-check: $(VENV)/.test ## walk the list of docs/release.md; QUICK=1: without wheel and sdist
 	$(BIN)/python tools/release_check.py $(if $(QUICK),--quick)
 
-build: $(VENV)/.venv ## a wheel in dist/
-	$(BIN)/python -m pip wheel --no-deps --wheel-dir dist .
+build: $(VENV)/.venv ## an sdist, and the wheel made from it, in dist/
+	$(BIN)/python tools/artifacts.py dist
+
+test-wheels: $(VENV)/.test build ## install the wheel into bare environments: every Python here, every extra alone (20 minutes)
+	LOGREEL_WHEELS=dist $(BIN)/python -m pytest $(PYTEST_ARGS) tests/test_wheels.py
 
 clean: ## back to a fresh checkout
 	$(DROP_KERNELS)

@@ -97,6 +97,13 @@ def test_a_fault_is_found(tree: Path, point: str, name: str, before: str, after:
     assert says in found[0]
 
 
+def test_a_tag_must_name_the_version(tree: Path) -> None:
+    assert list(release_check.check_tag(tree, "v1.2.3")) == []
+    assert "v1.2.4 does not name" in next(release_check.check_tag(tree, "v1.2.4"))
+    (tree / "CITATION.cff").write_text("version: 1.2.2\n")
+    assert next(release_check.check_tag(tree, "v1.2.3")).startswith("CITATION.cff says 1.2.2")
+
+
 def test_what_is_not_committed_is_to_do(tree: Path) -> None:
     def git(*words: str) -> None:
         about = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
@@ -108,8 +115,11 @@ def test_what_is_not_committed_is_to_do(tree: Path) -> None:
     assert list(release_check.check_tree(tree)) == []
     (tree / "new.txt").write_text("")
     assert list(release_check.check_tree(tree)) == ["not committed: new.txt"]
-    assert release_check.missing_files(tree, set()) is not None
-    assert list(release_check.missing_files(tree, set())) == ["the wheel lacks logreel/_version.py"]
+    packed = {"logreel/old.py", "logreel/kernels/a.abi3.so", "logreel-1.2.3.dist-info/RECORD"}
+    assert list(release_check.differing_files(tree, packed)) == [
+        "the wheel lacks logreel/_version.py",
+        "the wheel has logreel/old.py, which is no file of the package",
+    ]
 
 
 def test_every_point_of_the_page_is_walked() -> None:

@@ -1,4 +1,4 @@
-"""Walk the list of docs/release.md: ``python tools/release_check.py [--quick]``, or ``make release-check``.
+"""Walk the list of docs/release.md, ``make release-check``: ``python tools/release_check.py [--quick | --tag v1.2.3]``.
 
 Each point is ``ok``, ``to do`` (what a person does before a release) or ``FAILED`` (what should always hold). No file
 of the tree is changed; what is built goes into a temporary folder. Ends with 1 unless all points are ``ok``.
@@ -8,7 +8,10 @@ of the tree is changed; what is built goes into a temporary folder. Ends with 1 
 
 from __future__ import annotations
 
+import atexit
+import functools
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -17,6 +20,10 @@ import tomllib
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import artifacts  # beside this file
 
 ROOT = Path(__file__).resolve().parents[1]
 VERSION = re.compile(r"\d+\.\d+\.\d+")
@@ -40,6 +47,13 @@ def version(root: Path) -> str:
     """Return the version that pyproject.toml states."""
     stated: str = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     return stated
+
+
+def check_tag(root: Path, tag: str) -> Found:
+    """Compare a tag with the version of all places; ``--tag v1.2.3`` does nothing else."""
+    if tag != f"v{version(root)}":
+        yield f"the tag {tag} does not name the version {version(root)} of pyproject.toml"
+    yield from (text for text in check_version(root) if not isinstance(text, ToDo))
 
 
 def check_version(root: Path) -> Found:
@@ -181,66 +195,67 @@ def check_metadata(root: Path) -> Found:
 
 
 def check_wheel(root: Path) -> Found:
-    """Build a wheel, install it into a bare environment, and run it there."""
+    """Install the wheel that is made from the sdist into a bare environment, and run it there."""
+    try:
+        _, wheel = built(root)
+    except artifacts.BuildError as error:
+        yield f"the wheel does not build: {error}"
+        return
+    with zipfile.ZipFile(wheel) as content:
+        yield from differing_files(root, set(content.namelist()))
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder)
-        if fault := run(root, sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, "."):
-            yield f"the wheel does not build: {fault}"
-            return
-        (wheel,) = out.glob("*.whl")
-        with zipfile.ZipFile(wheel) as content:
-            yield from missing_files(root, set(content.namelist()))
-        python = out / "bare/bin/python"
-        faults = (
-            run(root, sys.executable, "-m", "venv", str(out / "bare")),
-            run(out, str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check", str(wheel)),
-            run(out, str(python.with_name("logreel")), "--version"),
-            run(out, str(python.with_name("logreel")), "formats"),
-            run(out, str(python), "-c", "import lzma, logreel.cli.show as s; open('f.ulg', 'wb').write("
-                "lzma.decompress(s.BUNDLED.read_bytes()))"),
-            run(out, str(python.with_name("logreel")), "info", "f.ulg"),
-        )  # fmt: skip
-        yield from (f"in a bare environment: {fault}" for fault in faults if fault)
+        unpack = (
+            "import lzma, logreel.cli.show as s; "
+            "open('f.ulg', 'wb').write(lzma.decompress(s.BUNDLED.read_bytes()))"
+        )
+        try:
+            python = artifacts.environment(out / "bare")
+            artifacts.install(python, wheel)
+            command = python.with_name("logreel")
+            artifacts.run(out, python, "-c", unpack)
+            for words in (("--version",), ("formats",), ("info", "f.ulg")):
+                artifacts.run(out, command, *words)
+        except artifacts.BuildError as error:
+            yield f"in a bare environment: {error}"
 
 
-def missing_files(root: Path, packed: set[str]) -> Found:
-    """Yield the files of the package that git has and an archive of it lacks."""
-    for name in git(root, "ls-files", "src/logreel").splitlines():
-        inside = name.removeprefix("src/")
-        # Cython's sources are in the wheel as compiled modules, too; both are wanted.
-        if inside not in packed and Path(inside).suffix in {
-            ".py",
-            ".pyi",
-            ".js",
-            ".css",
-            ".html",
-            ".txt",
-            ".xz",
-        }:
+def differing_files(root: Path, packed: set[str]) -> Found:
+    """Yield the files of the package that git has and a wheel lacks, and those that only the wheel has."""
+    names = {name.removeprefix("src/") for name in git(root, "ls-files", "src/logreel").splitlines()}
+    # Cython's sources are in the wheel as compiled modules, too; both are wanted.
+    for inside in sorted(names - packed):
+        if Path(inside).suffix in {".py", ".pyi", ".js", ".css", ".html", ".txt", ".xz"}:
             yield f"the wheel lacks {inside}"
+    for inside in sorted(packed - names):
+        if ".dist-info/" not in inside and Path(inside).suffix not in {".so", ".pyd"}:
+            yield f"the wheel has {inside}, which is no file of the package"
+
+
+@functools.cache
+def built(root: Path) -> tuple[Path, Path]:
+    """Return the sdist and the wheel made from it, built at the first call; raises BuildError."""
+    folder = tempfile.mkdtemp(prefix="logreel-release-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    sdist = artifacts.build_sdist(root, Path(folder))
+    return sdist, artifacts.build_wheel(sdist, Path(folder))
 
 
 def check_sdist(root: Path) -> Found:
-    """Build a source distribution, and look for what a build needs."""
-    needed = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["build-system"]["requires"]
-    with tempfile.TemporaryDirectory() as folder:
-        python = str(Path(folder) / "tools/bin/python")
-        build = f"import setuptools.build_meta as b; b.build_sdist({folder!r})"
-        for words in (
-            (sys.executable, "-m", "venv", str(Path(folder) / "tools")),
-            (python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *needed),
-            (python, "-c", build),
-        ):
-            if fault := run(root, *words):
-                yield f"the sdist does not build: {fault}"
-                return
-        (archive,) = Path(folder).glob("*.tar.gz")
-        with tarfile.open(archive) as content:
-            names = {name.partition("/")[2] for name in content.getnames()}
-        kernels = {str(path.relative_to(root)) for path in (root / "src/logreel/kernels").glob("*.p[yx]*")}
-        kernels |= {str(path.relative_to(root)) for path in (root / "src/logreel/kernels").glob("*.h")}
-        for name in sorted({"pyproject.toml", "setup.py", "README.md", "LICENSE", *kernels} - names):
-            yield f"the sdist lacks {name}"
+    """Build a source distribution, a wheel from it with gcc alone, and look for what a build needs."""
+    try:
+        archive, _ = built(root)
+    except artifacts.BuildError as error:
+        yield f"the sdist does not build: {error}"
+        return
+    with tarfile.open(archive) as content:
+        names = {name.partition("/")[2] for name in content.getnames()}
+    kernels = set(git(root, "ls-files", "src/logreel/kernels").splitlines())
+    for name in sorted({"pyproject.toml", "setup.py", "README.md", "LICENSE", *kernels} - names):
+        yield f"the sdist lacks {name}"
+    for name in sorted(names):
+        if name.startswith("tests/") or Path(name).suffix in {".so", ".pyc"}:
+            yield f"the sdist has {name}"
 
 
 #: Points of the list, in its order; the last ones take minutes.
@@ -263,17 +278,12 @@ def git(root: Path, *words: str) -> str:
     return subprocess.run(["git", *words], cwd=root, capture_output=True, text=True, check=False).stdout
 
 
-def run(folder: Path, *words: str) -> str:
-    """Run a program and return what it says if it fails, its last line."""
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
-    if not done.returncode:
-        return ""
-    said = (done.stdout + done.stderr).strip().splitlines()
-    return f"{' '.join(words[:4])} ended with {done.returncode}: {said[-1] if said else 'nothing said'}"
-
-
 def main(words: list[str]) -> int:
     """Walk the points, and return the exit code."""
+    if words[:1] == ["--tag"]:
+        found = list(check_tag(ROOT, words[1] if len(words) > 1 else ""))
+        print("\n".join(found) or "ok", flush=True)
+        return 1 if found else 0
     points = {name: check for name, check in POINTS.items() if "--quick" not in words or name not in SLOW}
     open_points = 0
     for name, check in points.items():

@@ -126,6 +126,8 @@ LIBRARIES = {
     "duckdb": ("duckdb", "sql"),
     "foxglove": ("foxglove-sdk", "foxglove"),
     "google": ("protobuf", ""),
+    # It comes with uvicorn.
+    "h11": ("uvicorn", "view"),
     "h5py": ("h5py", "train"),
     "lance": ("pylance", "train"),
     "lz4": ("lz4", ""),
