@@ -23,7 +23,7 @@ PACKAGES := $(wildcard packages/*)
 DROP_KERNELS = rm -rf build src/logreel/kernels/*.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-packages test-fleet test-train lint style bench bench-results bench-contracts bench-comparisons red-page bench-instructions oracles fuzz fuzz-coverage soak shrink asan screenshots docs site man release-check build test-wheels clean
+.PHONY: help demo test check test-packages test-fleet test-train lint style bench bench-results bench-contracts bench-comparisons red-page bench-instructions oracles fuzz fuzz-coverage soak shrink asan screenshots docs site man release-check build test-wheels test-twins clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -159,6 +159,10 @@ release-check: $(VENV)/.test ## walk the list of docs/release.md; QUICK=1: witho
 
 build: $(VENV)/.venv ## an sdist, and the wheel made from it, in dist/
 	$(BIN)/python tools/artifacts.py dist
+
+# Systems without mappings, locks, owners and positions in files, on this one.
+test-twins: $(VENV)/.test ## reading, writing and indexes with the twins of what Windows and browsers lack (io/platform.py)
+	LOGREEL_PLATFORM=twins $(BIN)/python -m pytest $(PYTEST_ARGS) tests/io tests/index tests/registry tests/write tests/formats
 
 test-wheels: $(VENV)/.test build ## install the wheel into bare environments: every Python here, every extra alone (20 minutes)
 	LOGREEL_WHEELS=dist $(BIN)/python -m pytest $(PYTEST_ARGS) tests/test_wheels.py

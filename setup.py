@@ -53,6 +53,8 @@ setup(
             "cdivision": True,
             "initializedcheck": DEBUG,
             "embedsignature": True,
+            # No kernel keeps what calls share, but mapguard: its slots are taken and changed by atomic operations.
+            "freethreading_compatible": True,
         },
     ),
     options={

@@ -28,7 +28,7 @@ from logreel.fleet.catalogue_row import CatalogueRow
 from logreel.fleet.source_files import CATALOGUE, Fingerprint
 from logreel.io.arrays import check_arrow_threads
 from logreel.io.atomic_file import sync_folder
-from logreel.io.locking import lock
+from logreel.io.platform import FLAGS, lock
 from logreel.io.source import is_url
 from logreel.log.scan import Brief
 
@@ -402,7 +402,7 @@ def create_dataset(path: str | os.PathLike[str], options: Mapping[str, Any]) -> 
 @contextlib.contextmanager
 def locked(dataset: Dataset) -> Iterator[None]:
     """Lock *dataset* against other processes that write; raises LogError if one does."""
-    handle = os.open(dataset.catalogue / "lock", os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+    handle = os.open(dataset.catalogue / "lock", os.O_RDWR | os.O_CREAT | FLAGS, 0o666)
     try:
         if not lock(handle):
             raise LogError("is being written by another process", path=os.fspath(dataset.path))

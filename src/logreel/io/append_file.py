@@ -15,12 +15,8 @@ from typing import Self
 
 from logreel.errors import LogError
 from logreel.io.atomic_file import exists, name_it, sync_folder, sync_name, target_of, temporary_for
-from logreel.io.locking import create_locked, is_at, lock
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - systems without it cannot share blocks between files
-    fcntl = None  # type: ignore[assignment]
+from logreel.io.locking import create_locked, is_at
+from logreel.io.platform import FLAGS, NO_FOLLOW, clone, copy_permissions, lock, read_at, replace, write_at
 
 #: Request of Linux to share all blocks of one file with another (FICLONE).
 _CLONE = 0x40049409
@@ -43,7 +39,7 @@ class OldFile:
             text = f"is a symbolic link, which appending would replace: append to {os.path.realpath(path)!r}"
             raise LogError(text, path=name)
         try:
-            self._handle = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | os.O_NOFOLLOW)
+            self._handle = os.open(path, os.O_RDONLY | FLAGS | NO_FOLLOW)
         except OSError as error:
             raise LogError(f"cannot be read: {error.strerror}", path=name) from None
         status = os.fstat(self._handle)
@@ -78,19 +74,16 @@ class OldFile:
             return
         done = size if self._cloned(handle, size) else self._copied_in_kernel(handle, size)
         while done < size:
-            part = os.pread(self._handle, min(_COPIED, size - done), done)
+            part = read_at(self._handle, min(_COPIED, size - done), done)
             if not part:
                 raise OSError("the old file was cut by another program")
-            done += _written_at(handle, part, done)
+            write_at(handle, part, done)
+            done += len(part)
         os.lseek(handle, size, os.SEEK_SET)
 
     def _cloned(self, handle: int, size: int) -> bool:
         """Share all blocks with *handle*, and cut it after *size* bytes; return False if that is impossible."""
-        if fcntl is None:
-            return False
-        try:
-            fcntl.ioctl(handle, _CLONE, self._handle)
-        except OSError:
+        if not clone(self._handle, handle, _CLONE):
             return False
         if os.fstat(handle).st_size < size:
             raise OSError("the old file was cut by another program")
@@ -121,23 +114,8 @@ class OldFile:
             self.close()
 
 
-def copy_permissions(old: int, new: int) -> None:
-    """Give the open file *new* the permissions of *old*, and its owner if this process may do that."""
-    status = os.fstat(old)
-    os.fchmod(new, stat.S_IMODE(status.st_mode))
-    with contextlib.suppress(OSError):
-        os.fchown(new, status.st_uid, status.st_gid)
-
-
 def _identity(status: os.stat_result) -> tuple[int, ...]:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _written_at(handle: int, part: bytes, place: int) -> int:
-    done = 0
-    while done < len(part):
-        done += os.pwrite(handle, part[done:], place + done)
-    return done
 
 
 #: Bytes collected before they are written to the file.
@@ -345,10 +323,7 @@ class Appender:
         """Overwrite bytes at *place* that are in the file already; the file must be sound before and after."""
         self.flush()
         try:
-            view = memoryview(piece).cast("B")
-            while len(view):
-                done = os.pwrite(self._handle, view, place)
-                view, place = view[done:], place + done
+            write_at(self._handle, piece, place)
         except OSError as error:
             raise self._failed(error) from error
 
@@ -357,7 +332,7 @@ class Appender:
         self.flush()
         other = temporary_for(self._active)
         try:
-            handle = os.open(other, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
+            handle = os.open(other, os.O_RDWR | os.O_CREAT | os.O_EXCL | FLAGS, 0o666)
             try:
                 copy_permissions(self._handle, handle)
                 for part in itertools.chain(
@@ -367,7 +342,7 @@ class Appender:
                 os.fsync(handle)
                 lock(handle)
                 self._check_place()
-                os.replace(other, self._active)
+                replace(other, self._active)
                 self._is_named = False
             except BaseException:
                 os.close(handle)
@@ -390,7 +365,7 @@ class Appender:
 
     def _read(self, start: int, end: int) -> Iterator[bytes]:
         while start < end:
-            part = os.pread(self._handle, min(COPIED, end - start), start)
+            part = read_at(self._handle, min(COPIED, end - start), start)
             if not part:
                 raise OSError("the file was cut by another program")
             start += len(part)
@@ -407,9 +382,9 @@ class Appender:
         # The lock is held until the file has its name.
         if self._old is not None:
             self._old.check()
-            os.replace(self._active, self._target)
+            replace(self._active, self._target)
         elif self._force:
-            os.replace(self._active, self._target)
+            replace(self._active, self._target)
         else:
             name_it(self._active, self._target, self.name)
         self._close()

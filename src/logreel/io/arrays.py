@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import _thread
 import itertools
-import mmap
 import os
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from logreel.io.platform import has_limited_room, has_room
 from logreel.kernels import block_table as kernel
 
 if TYPE_CHECKING:
@@ -201,15 +200,6 @@ PATIENCE = 10.0
 THREAD_ROOM = 80 << 20
 
 
-def has_limited_room() -> bool:
-    """Return whether the address space of this process is limited, as ``ulimit -v`` does it."""
-    if sys.platform == "win32":
-        return False
-    import resource
-
-    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
-
-
 def check_arrow_threads() -> None:
     """Raise MemoryError or RuntimeError ("can't start new thread") if Arrow could not start its threads.
 
@@ -226,11 +216,8 @@ def check_arrow_threads() -> None:
 
 
 def _check_address_space(size: int) -> None:
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-    try:
-        mmap.mmap(-1, size, flags, mmap.PROT_READ).close()
-    except OSError:
-        raise MemoryError(f"less than {size >> 20} MiB of address space are left") from None
+    if not has_room(size):
+        raise MemoryError(f"less than {size >> 20} MiB of address space are left")
 
 
 def _check_threads(number: int) -> None:

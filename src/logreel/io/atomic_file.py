@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from logreel.errors import LogError, UsageError
+from logreel.io.platform import open_folder, replace
 
 #: Name of a log read from standard input.
 STDIN = "<stdin>"
@@ -75,10 +76,8 @@ def sync_folder(folder: Path) -> None:
 
     The files in it have their names by then, but may lose them at a power failure.
     """
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        # Some systems cannot open folders.
+    handle = open_folder(folder)
+    if handle is None:
         return
     try:
         os.fsync(handle)
@@ -115,7 +114,7 @@ def replace_text(path: Path, text: str) -> None:
             out.write(text)
             out.flush()
             os.fsync(out.fileno())
-        os.replace(temporary, path)
+        replace(temporary, path)
         sync_name(path, path)
     finally:
         with contextlib.suppress(OSError):

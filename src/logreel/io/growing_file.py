@@ -15,13 +15,13 @@ from typing import IO, Any, Self
 
 from logreel.errors import LogError
 from logreel.io.append_file import ACTIVE
-from logreel.io.locking import is_locked
+from logreel.io.platform import FLAGS, NO_WAIT, is_locked
 from logreel.io.source import Source
 
 #: Nanoseconds without a write after which a file may have been left by its writer.
 QUIET = 10**9
 #: A named pipe without a writer does not open otherwise.
-_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+_FLAGS = os.O_RDONLY | FLAGS | NO_WAIT
 
 
 class FileChange(Enum):

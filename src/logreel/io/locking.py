@@ -9,15 +9,9 @@ import stat
 from pathlib import Path
 
 from logreel.errors import LogError
+from logreel.io.platform import FLAGS, NO_FOLLOW, NO_WAIT, lock
 
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - systems without it have no such locks
-    fcntl = None  # type: ignore[assignment]
-
-#: Error numbers of file systems without locks.
-_NO_LOCKS = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL}
-_FLAGS = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+_FLAGS = os.O_RDWR | FLAGS | NO_FOLLOW
 #: Number of attempts: another process may finish or remove the file between two steps.
 _TRIES = 100
 
@@ -47,35 +41,6 @@ def create_locked(path: Path, force: bool) -> int:
     raise LogError("cannot be created: others keep creating and removing it", path=os.fspath(path))
 
 
-def lock(handle: int) -> bool:
-    """Lock an open file exclusively for this handle; return False if another handle has the lock."""
-    if fcntl is None:
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
-            return False
-        if error.errno not in _NO_LOCKS:
-            raise
-    return True
-
-
-def is_locked(handle: int) -> bool:
-    """Return whether another handle has locked an open file; False on systems without locks.
-
-    Only for files whose writer has locked them already: a writer that locks at this moment would fail.
-    """
-    if fcntl is None:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError as error:
-        return error.errno in (errno.EWOULDBLOCK, errno.EACCES)
-    fcntl.flock(handle, fcntl.LOCK_UN)
-    return False
-
-
 def is_at(handle: int, path: Path) -> bool:
     """Return whether *path* still names the open file."""
     try:
@@ -87,7 +52,7 @@ def is_at(handle: int, path: Path) -> bool:
 def _clear(path: Path) -> None:
     """Remove an unfinished file that is not locked, or a link without following it."""
     try:
-        handle = os.open(path, _FLAGS | getattr(os, "O_NONBLOCK", 0))
+        handle = os.open(path, _FLAGS | NO_WAIT)
     except FileNotFoundError:
         return
     except OSError as error:
@@ -116,7 +81,7 @@ def _taken(path: Path) -> LogError:
     if path.is_symlink():
         return LogError("is a symbolic link, which is not followed: remove it", path=os.fspath(path))
     with contextlib.suppress(OSError):
-        handle = os.open(path, _FLAGS | getattr(os, "O_NONBLOCK", 0))
+        handle = os.open(path, _FLAGS | NO_WAIT)
         try:
             if not lock(handle):
                 return _recording(path)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from logreel.dataclass import lazy_pattern
 from logreel.errors import FileChangedError, LogError, Problem
+from logreel.io.platform import CAN_MAP, FLAGS, map_file, write_at
 from logreel.kernels import block_table, mapguard
 from logreel.limits import Limits, default_limits
 
@@ -276,7 +277,7 @@ class Source:
 
     @classmethod
     def _file(cls, text: str, guard: bool) -> Source:
-        fd = os.open(text, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+        fd = os.open(text, os.O_RDONLY | FLAGS)
         try:
             found = os.fstat(fd)
             if stat.S_ISDIR(found.st_mode):
@@ -298,7 +299,7 @@ class Source:
         """
         found = os.fstat(fd)
         # An empty file cannot be mapped.
-        data = mmap.mmap(fd, 0, access=mmap.ACCESS_READ) if found.st_size else b""
+        data = map_file(fd)[0] if found.st_size else b""
         source = cls(data, name, path, guard=guard, grows=grows)
         source.inode = found.st_dev, found.st_ino
         return source
@@ -306,7 +307,7 @@ class Source:
     @classmethod
     def of_stream(cls, fd: int, size: int, name: str) -> Source:
         """Return the first *size* bytes of an open file that holds what came through a stream called *name*."""
-        return cls(mmap.mmap(fd, size, access=mmap.ACCESS_READ), name) if size else cls(b"", name)
+        return cls(map_file(fd, size)[0], name) if size else cls(b"", name)
 
     @classmethod
     def _stream(cls, stream: IO[bytes], name: str) -> Source:
@@ -326,7 +327,7 @@ class Source:
             while piece := stream.read(1 << 20):
                 spool.write(piece)
             spool.flush()
-            return cls(mmap.mmap(spool.fileno(), 0, access=mmap.ACCESS_READ), name)
+            return cls(map_file(spool.fileno())[0], name)
 
     def check(self) -> None:
         """Raise FileChangedError if bytes that were used until now may not be those of the file as it was opened."""
@@ -579,7 +580,7 @@ class ChunkCache:
         self._lock = Lock()
         self._place = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self._spool: IO[bytes] | None = None
-        if slow and limits.cache_bytes < self._place[-1] <= limits.spool_bytes:
+        if slow and CAN_MAP and limits.cache_bytes < self._place[-1] <= limits.spool_bytes:
             with suppress(OSError):
                 import tempfile
 
@@ -605,16 +606,12 @@ class ChunkCache:
             return data
         try:
             handle, at = self._spool.fileno(), int(self._place[number])
-            view, done = memoryview(data), 0  # type: ignore[arg-type]
-            while done < len(view):
-                done += os.pwrite(handle, view[done:], at + done)
-            # Mappings begin at page borders.
-            page = at // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
-            pages = mmap.mmap(handle, at - page + len(view), access=mmap.ACCESS_READ, offset=page)
+            write_at(handle, data, at)  # type: ignore[arg-type]
+            pages, begin = map_file(handle, len(data), at)
         except OSError:
             self._spool = None
             return data
-        return np.frombuffer(pages, np.uint8, len(data), at - page)
+        return np.frombuffer(pages, np.uint8, len(data), begin)
 
     def _store(self, number: int, data: Buffer) -> None:
         with self._lock:

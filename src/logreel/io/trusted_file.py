@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.io.arrays import run_many
+from logreel.io.platform import FLAGS, HAS_OWNERS, NO_WAIT, user
 
 _GROUP, _OTHERS = 0o020, 0o002
 
@@ -29,14 +30,13 @@ def open_trusted(place: Path, like: os.stat_result | None = None) -> BufferedRea
     """
     try:
         # A pipe of that name would block.
-        handle = os.open(place, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+        handle = os.open(place, os.O_RDONLY | FLAGS | NO_WAIT)
     except (OSError, ValueError):
         return None
     try:
         found = os.fstat(handle)
         trusted = stat.S_ISREG(found.st_mode) and (
-            not hasattr(os, "geteuid")
-            or (_is_safe(found, like) and _is_safe_folder(os.stat(place.parent), like))
+            not HAS_OWNERS or (_is_safe(found, like) and _is_safe_folder(os.stat(place.parent), like))
         )
         if trusted:
             return open(place, "rb", opener=lambda *_: handle)
@@ -48,11 +48,11 @@ def open_trusted(place: Path, like: os.stat_result | None = None) -> BufferedRea
 
 def is_trusted_folder(folder: Path, like: os.stat_result | None = None) -> bool:
     """Return whether files in *folder* can be trusted, see ``open_trusted``; raises OSError if there is none."""
-    return not hasattr(os, "geteuid") or _is_safe_folder(os.stat(folder), like)
+    return not HAS_OWNERS or _is_safe_folder(os.stat(folder), like)
 
 
 def _is_safe(found: os.stat_result, like: os.stat_result | None) -> bool:
-    owners = {0, os.geteuid()} | ({like.st_uid} if like is not None else set())
+    owners = {0, user()} | ({like.st_uid} if like is not None else set())
     return found.st_uid in owners and not _can_others_write(found)
 
 

@@ -29,9 +29,12 @@ cdef extern from *:
 
     #define LOGREEL_LOAD(p) __atomic_load_n((p), __ATOMIC_SEQ_CST)
     #define LOGREEL_STORE(p, v) __atomic_store_n((p), (v), __ATOMIC_SEQ_CST)
+    #define LOGREEL_SWAP(p, was, v) \
+        __atomic_compare_exchange_n((p), (was), (v), 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
 
-    /* Slots are written with the GIL held and read by the handler. One with an odd version is being written. Blocks of
-       slots are never freed, so the handler can follow the chain at any time. */
+    /* Slots are written by any thread, which may hold no GIL, and read by the handler. One with an odd version is being
+       written by the thread that made it odd. Blocks of slots are never freed, so that the chain can be followed at any
+       time. */
     enum { LOGREEL_SLOTS = 256, LOGREEL_PATIENCE = 16 };
     typedef struct { uint64_t version; uintptr_t start, end, lost; } logreel_slot;
     typedef struct logreel_block { logreel_slot slot[LOGREEL_SLOTS]; struct logreel_block* next; } logreel_block;
@@ -57,8 +60,7 @@ cdef extern from *:
                 if (at < start || at >= end || version % 2 || LOGREEL_LOAD(&slot->version) != version) continue;
                 /* Noted first: a thread that sees the zeros must find it noted. */
                 lost = LOGREEL_LOAD(&slot->lost);
-                while (from < lost && !__atomic_compare_exchange_n(
-                    &slot->lost, &lost, from, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {}
+                while (from < lost && !LOGREEL_SWAP(&slot->lost, &lost, from)) {}
                 __atomic_add_fetch(&logreel_count, 1, __ATOMIC_SEQ_CST);
                 if (mmap((void*)from, end - from, PROT_READ,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED) return 1;
@@ -99,6 +101,7 @@ cdef extern from *:
         errno = kept;
     }
 
+    /* Two threads that come here at once store the same. */
     static int logreel_install(void) {
         struct sigaction now, ours;
         if (sigaction(SIGBUS, 0, &now)) return -1;
@@ -115,7 +118,8 @@ cdef extern from *:
 
     static logreel_slot* logreel_slot_at(int64_t number) {
         logreel_block* block = &logreel_first;
-        for (; number >= LOGREEL_SLOTS && block; number -= LOGREEL_SLOTS) block = block->next;
+        for (; number >= LOGREEL_SLOTS && block; number -= LOGREEL_SLOTS)
+            block = LOGREEL_LOAD(&block->next);
         return block && number >= 0 ? &block->slot[number] : 0;
     }
 
@@ -123,21 +127,23 @@ cdef extern from *:
         uintptr_t start = (uintptr_t)data & ~(logreel_page - 1);
         uintptr_t end = ((uintptr_t)data + (uintptr_t)size + logreel_page - 1) & ~(logreel_page - 1);
         int64_t number = 0;
-        for (logreel_block* block = &logreel_first; ; block = block->next) {
+        for (logreel_block* block = &logreel_first; ; block = LOGREEL_LOAD(&block->next)) {
             for (int i = 0; i < LOGREEL_SLOTS; i++, number++) {
                 logreel_slot* slot = &block->slot[i];
-                if (slot->end) continue;
-                LOGREEL_STORE(&slot->version, slot->version + 1);
+                uint64_t version = LOGREEL_LOAD(&slot->version);
+                /* Whoever makes the version odd has the slot; it was free if the version is still that before. */
+                if (version % 2 || LOGREEL_LOAD(&slot->end) || !LOGREEL_SWAP(&slot->version, &version, version + 1))
+                    continue;
                 LOGREEL_STORE(&slot->start, start);
                 LOGREEL_STORE(&slot->end, end);
                 LOGREEL_STORE(&slot->lost, end);
-                LOGREEL_STORE(&slot->version, slot->version + 1);
+                LOGREEL_STORE(&slot->version, version + 2);
                 return number;
             }
-            if (!block->next) {
-                logreel_block* more = calloc(1, sizeof *more);
+            if (!LOGREEL_LOAD(&block->next)) {
+                logreel_block *more = calloc(1, sizeof *more), *none = 0;
                 if (!more) return -1;
-                LOGREEL_STORE(&block->next, more);
+                if (!LOGREEL_SWAP(&block->next, &none, more)) free(more);
             }
         }
     }

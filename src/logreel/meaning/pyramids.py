@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from logreel._version import __version__
 from logreel.io.arrays import F64, I64, keep_freed_memory
+from logreel.io.platform import Mapped, map_file, map_shared, replace, write_at
 from logreel.io.source import MapGuard
 from logreel.io.trusted_file import open_trusted
 from logreel.kernels import pyramid as kernel
@@ -165,13 +166,12 @@ class PyramidFile:
     least_at, most_at  uint8[m]: which item of the group that is
     """
 
-    def __init__(
-        self, data: mmap.mmap, shape: PyramidShape, place: str, file: BinaryIO | None = None
-    ) -> None:
+    def __init__(self, data: Mapped, shape: PyramidShape, place: str, file: BinaryIO | None = None) -> None:
         self.shape, self._file = shape, file
         # Writing the rest of it is no change of a file that is being made.
         mapped = np.frombuffer(data, np.uint8)
-        self._guard = MapGuard(mapped, data, place, None, True)
+        self._data = data
+        self._guard = MapGuard(mapped, data, place, None, True) if isinstance(data, mmap.mmap) else None
 
         def array(name: str) -> NDArray[Any]:
             at, length, dtype = shape.arrays[name]
@@ -187,12 +187,13 @@ class PyramidFile:
 
     def check(self) -> None:
         """Raise FileChangedError if the file was truncated since it was mapped; its arrays then have zeros."""
-        self._guard.check()
+        if self._guard is not None:
+            self._guard.check()
 
     @property
     def is_whole(self) -> bool:
         """Whether the file has all bytes that it had when it was mapped."""
-        return self._guard.error() is None
+        return self._guard is None or self._guard.error() is None
 
     def store(self, name: str, at: int, values: NDArray[Any]) -> None:
         """Write *values* into the array *name* from item *at* on; only for files that ``new_file`` made.
@@ -204,10 +205,7 @@ class PyramidFile:
         data = np.ascontiguousarray(values, dtype)
         if self._file is None or not 0 <= at <= at + len(data) <= length:
             raise ValueError(f"{len(data)} items at {at} do not fit into {name}")
-        rest, place = data.view(np.uint8).data, begin + at * data.itemsize
-        while len(rest):
-            done = os.pwrite(self._file.fileno(), rest, place)
-            rest, place = rest[done:], place + done
+        write_at(self._file.fileno(), data.view(np.uint8).data, begin + at * data.itemsize, self._data)
 
     @classmethod
     def load(cls, place: str, key: str) -> PyramidFile | None:
@@ -233,7 +231,7 @@ class PyramidFile:
                 with contextlib.suppress(OSError):
                     # The least recently used files are removed first.
                     os.utime(place)
-                return cls(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), shape, place)
+                return cls(map_file(file.fileno())[0], shape, place)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
@@ -254,10 +252,10 @@ def new_file(place: str | None, key: str, shape: PyramidShape) -> Iterator[Pyram
             file.write(MAGIC + len(text).to_bytes(8, "little") + text)
             file.truncate(shape.size)
             file.flush()
-            data = mmap.mmap(file.fileno(), shape.size, access=mmap.ACCESS_READ)
+            data = map_shared(file.fileno(), shape.size)
             yield PyramidFile(data, shape, name or "a temporary file", file)
         if name is not None and place is not None:
-            os.replace(name, place)
+            replace(name, place)
             prune(Path(place).parent, SUFFIX)
     except BaseException:
         if name is not None:

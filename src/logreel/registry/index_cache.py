@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from logreel._version import __version__
 from logreel.errors import LogError
 from logreel.io.arrays import aligned
+from logreel.io.platform import map_file
 from logreel.io.source import MapGuard, Source
 from logreel.log.scan import Saved, Scan
 from logreel.registry.format import Format
@@ -169,9 +170,10 @@ def _read(file: BufferedReader, source: Source, fmt: Format) -> Saved | None:
 
 def _mapped(file: BufferedReader, source: Source) -> NDArray[np.uint8]:
     """Return all bytes of a sidecar as a mapping, whose changes are reported as those of the log."""
-    owner = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    owner, _ = map_file(file.fileno())
     data = np.frombuffer(owner, np.uint8)
-    source.depends_on(MapGuard(data, owner, str(file.name), None, source.guard))
+    if isinstance(owner, mmap.mmap):
+        source.depends_on(MapGuard(data, owner, str(file.name), None, source.guard))
     return data
 
 

@@ -6,7 +6,6 @@ It lies beside the database, as ``x.db3-wal``. It is read where it is and never 
 
 from __future__ import annotations
 
-import mmap
 import os
 import struct
 import tempfile
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError, Problem
+from logreel.io.platform import map_file, map_to_change
 from logreel.io.source import Buffer, Source
 
 #: Bytes of the headers of the file and of each frame.
@@ -69,7 +69,7 @@ def _log_beside(source: Source) -> Buffer:
             # The recorder cuts that of a growing one, and what is mapped beyond the end must not be read.
             if source.grows or not os.fstat(file.fileno()).st_size:
                 return np.frombuffer(file.read(), np.uint8)
-            return np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+            return np.frombuffer(map_file(file.fileno())[0], np.uint8)
     except OSError:
         return np.zeros(0, np.uint8)
 
@@ -99,7 +99,7 @@ def _merged(source: Source, log: Buffer, problems: list[Problem]) -> Buffer:
     with tempfile.TemporaryFile(prefix="logreel-") as spool:
         spool.write(source.data[:total].data)
         spool.truncate(total)
-        data = mmap.mmap(spool.fileno(), total)
+        data = map_to_change(spool.fileno(), total)
     pages = np.frombuffer(data, np.uint8)
     for page, at in zip(frames.page.tolist(), frames.at.tolist(), strict=True):
         if page <= frames.count:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import mmap
-import os
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator
@@ -18,6 +16,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import FileChangedError, LogError, notice
 from logreel.io.arrays import I64
+from logreel.io.platform import map_shared, write_at
 from logreel.io.remote.object_store import NoRangesError, RemoteObject
 from logreel.io.source import Source
 from logreel.limits import Limits, beyond
@@ -61,8 +60,8 @@ class SparseCopy:
                 self._file.truncate(size)
             except OSError as error:
                 raise self._full(error) from None
-        buffer = mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ) if size else b""
-        self.data: NDArray[np.uint8] = np.frombuffer(buffer, np.uint8)
+        self._buffer = map_shared(self._file.fileno(), size) if size else b""
+        self.data: NDArray[np.uint8] = np.frombuffer(self._buffer, np.uint8)
 
     @property
     def is_complete(self) -> bool:
@@ -135,10 +134,8 @@ class SparseCopy:
         self._has[start // self._page : -(-stop // self._page)] = True
 
     def _write(self, start: int, data: bytes) -> None:
-        view, done = memoryview(data), 0
         try:
-            while done < len(view):
-                done += os.pwrite(self._file.fileno(), view[done:], start + done)
+            write_at(self._file.fileno(), data, start, self._buffer)
         except OSError as error:
             raise self._full(error) from None
 

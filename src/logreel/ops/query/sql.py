@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import DefinitionError, LogError, MissingDependencyError, TopicError, UsageError
-from logreel.io.arrays import has_limited_room
+from logreel.io.platform import has_limited_room
 from logreel.layout.arrow_arrays import values_of
 from logreel.log.log import Log
 from logreel.log.source_files import refusal

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from logreel.errors import DamagedError, DefinitionError, LogError, UnsupportedError, UsageError
 from logreel.io.append_file import ACTIVE
+from logreel.io.platform import FLAGS
 from logreel.layout.layout import Layout
 from logreel.log.log import Channel, Log
 from logreel.log.scan import Facts, Schema
@@ -82,7 +83,7 @@ class Spool:
                 if self._force:
                     with contextlib.suppress(FileNotFoundError):
                         os.unlink(self.path)
-                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | FLAGS
                 self._file = os.open(self.path, flags, 0o666)
                 self._synced = monotonic()
             while data:

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from logreel.errors import LogError, UsageError
 from logreel.io.atomic_file import make_folders
-from logreel.io.locking import is_at, lock
+from logreel.io.locking import is_at
+from logreel.io.platform import FLAGS, lock
 from logreel.outputs.dataset.spec import Spec
 from logreel.outputs.files import new_file
 from logreel.registry.registry import lazy
@@ -451,7 +452,7 @@ def locked(root: Path) -> Iterator[None]:
     # A lock in the folder would be lost when the folder is exchanged.
     path = root.with_name(f".{root.name}.logreel-lock")
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | FLAGS, 0o666)
         try:
             if not lock(handle):
                 raise LogError("is being written by another process", path=os.fspath(root))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import glob
 import importlib.util
 import json
@@ -15,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 from logreel.errors import LogError, UsageError
+from logreel.io.platform import widen_pipe
 from logreel.log.scan import Schema
 from logreel.ops.record.source import BUFFER_BYTES, Feed, LiveChannel
 from logreel.ops.record.sources import ros_node
@@ -152,8 +152,7 @@ class RosSource:
     def _follow(self, node: subprocess.Popen[bytes], feed: Feed) -> None:
         """Read frames and error messages of the node until both end."""
         stdin, stdout, stderr = _pipe(node.stdin), _pipe(node.stdout), _pipe(node.stderr)
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(stdout, fcntl.F_SETPIPE_SZ, READ_BYTES)
+        widen_pipe(stdout.fileno(), READ_BYTES)
         self._command(stdin, self._settings)
         asked = False
         with selectors.DefaultSelector() as selector:
