@@ -39,9 +39,10 @@ HAS_OWNERS = not TWINS and hasattr(os, "geteuid")
 _HAS_POSITIONS = not TWINS and hasattr(os, "pread")
 #: Flags of ``os.open`` for every file: not for child processes, and no translation of line ends.
 FLAGS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-#: Refuse links, and do not wait for the other end of a pipe; 0 on systems without.
+#: Refuse links; 0 on systems without.
 NO_FOLLOW = 0 if TWINS else getattr(os, "O_NOFOLLOW", 0)
-NO_WAIT = 0 if TWINS else getattr(os, "O_NONBLOCK", 0)
+#: Do not wait for the other end of a pipe; 0 on systems whose pipes have no names of files.
+NO_WAIT = getattr(os, "O_NONBLOCK", 0)
 #: Error numbers of file systems without locks, and of a lock that another handle has.
 _NO_LOCKS = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.EINVAL}
 _HELD = {errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK}

@@ -3,7 +3,7 @@
 cdef extern from *:
     """
     #include <stdint.h>
-    #if defined(_WIN32)
+    #if defined(_WIN32) || defined(__EMSCRIPTEN__)
     #define LOGREEL_CAN_GUARD 0
     static int64_t logreel_losses(void) { return 0; }
     static int logreel_install(void) { return -1; }
