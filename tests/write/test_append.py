@@ -15,6 +15,7 @@ import pytest
 
 import logreel
 from logreel.io import append_file as old_file
+from logreel.io import platform
 from support.formats import builtin_formats, sample_log
 
 #: Formats whose logs can be continued, with their samples.
@@ -341,7 +342,7 @@ def test_old_bytes_are_kept_by_each_way_of_copying(
         monkeypatch.setattr(os, "copy_file_range", half if how == "half" else refuse)
     if how == "neither":
         monkeypatch.delattr(os, "copy_file_range")
-        monkeypatch.setattr(old_file, "fcntl", None)
+        monkeypatch.setattr(platform, "_fcntl", None)
     monkeypatch.setattr(fcntl, "ioctl", clone if how == "clone" else refuse)
     monkeypatch.setattr(old_file, "_COPIED", 7)
     data = log_path.read_bytes()
