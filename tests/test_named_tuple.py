@@ -72,6 +72,26 @@ def test_a_named_tuple_is_that_of_typing() -> None:
             wrong()
 
 
+def test_a_named_tuple_stays_the_same_when_it_is_compiled() -> None:
+    class Place(Own):
+        x: int
+        y: int = 2
+
+    for n in range(300):
+        assert Place(n) == Place(n, y=2) == Place(x=n) == Place._make([n, 2]) == (n, 2)
+        with pytest.raises(TypeError, match="x"):
+            Place()  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match="x"):
+            Place(1, x=1)  # type: ignore[misc]
+        with pytest.raises(TypeError, match=r"3 positional|from 2 to 3"):
+            Place(1, 2, 3)  # type: ignore[call-arg]
+    assert list(inspect.signature(Place).parameters) == ["x", "y"]
+    with pytest.raises(TypeError):
+        Place._make([1])
+    with pytest.raises(ValueError, match="z"):
+        Place(1)._replace(z=1)  # type: ignore[call-arg]
+
+
 def test_a_pattern_is_compiled_when_it_is_used() -> None:
     pattern = lazy_pattern(r"(?i:a(\d+))")
     assert pattern.fullmatch("A12")[1] == "12"  # type: ignore[index]

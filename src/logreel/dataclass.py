@@ -7,12 +7,13 @@ Everything else is as there, and type checkers see the functions of there: ``fie
 ``is_dataclass`` of ``dataclasses`` take these classes, ``inspect.signature`` finds the parameters. Only what logreel
 uses is supported.
 
-``typing.NamedTuple`` compiles the text of every annotation, 30 µs each, and ``re.compile`` takes 0.2 to 1 ms.
+``typing.NamedTuple`` compiles the text of every annotation, 30 µs each, ``namedtuple`` a function, and
+``re.compile`` takes 0.2 to 1 ms.
 """
 
 from __future__ import annotations
 
-from collections import namedtuple
+from collections import _tuplegetter, namedtuple  # type: ignore[attr-defined]
 from operator import attrgetter
 from types import MethodType
 from typing import TYPE_CHECKING, Any, cast
@@ -94,7 +95,11 @@ class _Init:
     def __init__(self, fields: tuple[_Field, ...]) -> None:
         self.calls, self.fields = 0, fields
         self.names = tuple(each.name for each in fields if each.init)
-        self.all_given = len(self.names) == len(fields)
+        self.values = tuple(each.value for each in fields)
+        # After so many arguments all others have plain defaults; more than there are where a field is none.
+        self.least = len(self.names) + 1
+        if len(self.names) == len(fields):
+            self.least = max((at + 1 for at, value in enumerate(self.values) if value is _NONE), default=0)
 
     def begin(self, owner: Any) -> None:
         """Be that of a class."""
@@ -111,9 +116,9 @@ class _Init:
 
     def set(self, instance: Any, /, *args: Any, **values: Any) -> None:
         """Set the fields of *instance*; wrong arguments are left to the other ``__init__``, which names them."""
-        names = self.names
-        if self.all_given and not values and len(args) == len(names):
-            for name, value in zip(names, args, strict=True):
+        names, count = self.names, len(args)
+        if self.least <= count <= len(names) and not values:
+            for name, value in zip(names, args + self.values[count:], strict=True):
                 _SET(instance, name, value)
         elif not self._set_some(instance, args, values):
             self.owner.__init__(instance, *args, **values)
@@ -338,10 +343,86 @@ def _replace(of: Any, /, **changes: Any) -> Any:
     )
 
 
-#: What a class has that its named tuple makes by itself.
-_OWN = {"__module__", "__qualname__", "__annotations__", "__dict__", "__weakref__", "__slots__"}
 #: As functions of any arguments: type checkers want names that they can read.
-_new_class, _named = cast("tuple[Any, Any]", (type.__new__, namedtuple))
+_new_class, _new_tuple, _named = cast("tuple[Any, Any, Any]", (type.__new__, tuple.__new__, namedtuple))
+
+
+class _Tuple(tuple):  # type: ignore[type-arg]
+    """What all named tuples have: ``namedtuple`` compiles and defines it once more for each of them."""
+
+    __slots__ = ()
+    # Without annotations, which would be fields of all of them.
+    _fields = cast("tuple[str, ...]", ())
+
+    @classmethod
+    def _make(cls, iterable: Any) -> Any:
+        values = tuple(iterable)
+        if len(values) != len(cls._fields):
+            raise TypeError(f"Expected {len(cls._fields)} arguments, got {len(values)}")
+        return _new_tuple(cls, values)
+
+    def _replace(self, /, **changes: Any) -> Any:
+        made = self._make(map(changes.pop, self._fields, self))
+        if changes:
+            raise ValueError(f"Got unexpected field names: {list(changes)!r}")
+        return made
+
+    __replace__ = _replace
+
+    def _asdict(self) -> dict[str, Any]:
+        return dict(zip(self._fields, self, strict=True))
+
+    def __repr__(self) -> str:
+        values = zip(self._fields, self, strict=True)
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in values)})"
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return tuple(self)
+
+
+class _New:
+    """``__new__`` of a named tuple: makes few objects by itself, then has that of ``namedtuple`` take its place."""
+
+    calls = 0
+
+    def __init__(self, names: tuple[str, ...], defaults: dict[str, Any]) -> None:
+        self.names, self.defaults = names, defaults
+
+    def begin(self, owner: Any) -> None:
+        """Be that of a class."""
+        self.owner = owner
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        self.calls += 1
+        if self.calls <= _FEW:
+            return self.make
+        self.owner.__new__ = staticmethod(made := self.compiled())
+        return made
+
+    def make(self, cls: Any, /, *args: Any, **values: Any) -> Any:
+        """Make an object; wrong arguments are left to the other ``__new__``, which names them."""
+        if values or len(args) != len(self.names):
+            taken = dict(zip(self.names, args, strict=False)) | values
+            filled = self.defaults | taken
+            if len(taken) != len(args) + len(values) or len(filled) != len(self.names):
+                return self.compiled()(cls, *args, **values)
+            args = tuple(filled[name] for name in self.names)
+        return _new_tuple(cls, args)
+
+    def compiled(self) -> Any:
+        """Return ``__new__`` of the named tuple with these fields."""
+        made = _named(self.owner.__name__, self.names, defaults=self.defaults.values()).__new__
+        made.__annotations__ = self.owner.__annotations__
+        return made
+
+
+class _Signature(_New):
+    """``__signature__`` of a named tuple, for those who ask how it is called."""
+
+    def __get__(self, instance: Any, owner: Any) -> Any:
+        import inspect
+
+        return inspect.signature(MethodType(self.compiled(), owner))
 
 
 class _TupleMaker(type):
@@ -350,14 +431,15 @@ class _TupleMaker(type):
     def __new__(cls, name: str, bases: tuple[Any, ...], namespace: dict[str, Any]) -> Any:
         if not bases:
             return _new_class(cls, name, bases, namespace)
-        annotations = namespace.get("__annotations__", {})
-        defaults = [namespace[field] for field in annotations if field in namespace]
-        made: Any = _named(name, annotations, defaults=defaults, module=namespace["__module__"])
-        made.__annotations__ = made.__new__.__annotations__ = annotations
-        made.__qualname__ = namespace["__qualname__"]
-        for key, value in namespace.items():
-            if key not in _OWN and key not in annotations:
-                setattr(made, key, value)
+        names = tuple(namespace.get("__annotations__", ()))
+        defaults = {field: namespace[field] for field in names if field in namespace}
+        new, signature = _New(names, defaults), _Signature(names, defaults)
+        members = {"__slots__": (), "__new__": new, "__signature__": signature, "__match_args__": names}
+        members |= {"_fields": names, "_field_defaults": defaults}
+        members |= {field: _tuplegetter(at, "") for at, field in enumerate(names)}
+        made: Any = type(name, (_Tuple,), namespace | members)
+        new.begin(made)
+        signature.begin(made)
         return made
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copyreg
-import threading
+from _thread import _local as Local  # noqa: N812
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from errno import EIO
@@ -294,7 +294,7 @@ class Finding:
 listeners: list[Callable[[str], None]] = []
 
 
-_local = threading.local()
+_local = Local()
 
 
 @contextmanager

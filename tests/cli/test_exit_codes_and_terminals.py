@@ -289,10 +289,10 @@ def cost(spawn: Spawn, *args: str) -> tuple[int, int, int]:
     [
         ("--help", 5, 70, 26),
         ("info --help", 5, 70, 26),
-        ("info flight.ulg", 51, 150, 635),
-        ("cat -n 3 flight.ulg", 80, 178, 940),
-        ("params flight.ulg", 62, 158, 737),
-        ("text flight.ulg", 66, 164, 785),
+        ("info flight.ulg", 51, 134, 642),
+        ("cat -n 3 flight.ulg", 81, 178, 940),
+        ("params flight.ulg", 63, 150, 738),
+        ("text flight.ulg", 67, 158, 790),
     ],
 )
 def test_small_commands_load_little(

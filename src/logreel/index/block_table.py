@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass
 from logreel.errors import UsageError
@@ -15,6 +14,9 @@ from logreel.io.arrays import I64, U32
 from logreel.io.source import FILE
 from logreel.kernels import block_table, framed
 from logreel.kernels import block_table as kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: Size of a message that the index in the file lists but the file does not contain; it is skipped.
 MISSING_SIZE = (1 << 32) - 1

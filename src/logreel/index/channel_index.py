@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass
 from logreel.errors import UsageError
@@ -23,10 +22,12 @@ from logreel.io.source import FILE, SYNTHETIC, Buffer, Chunks
 from logreel.kernels import block_table
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from logreel.kernels import merge
 
 #: Selects from numbers stored per entry of the block table those of the messages asked for.
-Pick = Callable[[NDArray[Any]], I64]
+Pick = Callable[[np.ndarray[Any, Any]], I64]
 
 
 class IndexAccess(Protocol):

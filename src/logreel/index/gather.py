@@ -11,10 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass
 from logreel.index.block_table import MISSING_SIZE, Blocks, unrolled
@@ -23,6 +22,9 @@ from logreel.io.arrays import I64, aligned, run, shares
 from logreel.io.source import FILE, SYNTHETIC, Buffer
 from logreel.kernels import block_table
 from logreel.layout.layout import Leaves
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 Rows = slice | I64
 
@@ -247,7 +249,7 @@ def _rows_in_slice(rows: I64, span: slice) -> I64:
     return inside
 
 
-Bytes1 = NDArray[np.uint8]
+Bytes1 = np.ndarray[tuple[Any, ...], np.dtype[np.uint8]]
 
 #: Below so many blocks or messages per thread, a further thread costs more than it saves.
 BLOCKS_PER_THREAD, MESSAGES_PER_THREAD = 16, 4096

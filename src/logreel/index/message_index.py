@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from copy import copy
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from logreel.errors import LogError, UsageError
 from logreel.index.block_table import (
@@ -35,6 +33,8 @@ from logreel.io.arrays import I64
 from logreel.io.source import FILE, SYNTHETIC, Buffer, Chunks, Source
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
     from logreel.index.gather import Rows
 
 
@@ -174,6 +174,8 @@ class MessageIndex(ChannelIndex):
 
     def _changed(self, members: Mapping[str, Any], stale: Iterable[str] = ()) -> Self:
         """Return this index with other *members*; *stale*: names of cached members that follow from them."""
+        from copy import copy
+
         index = copy(self)
         for name in ("_all", "_entries", *stale):
             index.__dict__.pop(name, None)
@@ -185,6 +187,8 @@ class MessageIndex(ChannelIndex):
 
         rows  functions that return the rows that stay, by channel number; called when they are needed
         """
+        from copy import copy
+
         rules = [*self.rules]
         kept = {number: cache(function) for number, function in rows.items()}
         for number, function in kept.items():
@@ -206,6 +210,8 @@ class MessageIndex(ChannelIndex):
 
     def with_times(self, times: Mapping[int, I64]) -> Self:
         """Return this index with other times of some channels: int64[n] ns in file order, by channel number."""
+        from copy import copy
+
         rules = [*self.rules]
         for number, values in times.items():
             rules[number] = copy(self.rules[number])

@@ -5,14 +5,13 @@ from __future__ import annotations
 import _thread
 import itertools
 import os
-import threading
+from _thread import _local as Local  # noqa: N812
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.io.platform import has_limited_room, has_room
 from logreel.kernels import block_table as kernel
@@ -20,10 +19,12 @@ from logreel.kernels import block_table as kernel
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
+    from numpy.typing import NDArray
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
-U32 = NDArray[np.uint32]
+
+F64 = np.ndarray[tuple[Any, ...], np.dtype[np.float64]]
+I64 = np.ndarray[tuple[Any, ...], np.dtype[np.int64]]
+U32 = np.ndarray[tuple[Any, ...], np.dtype[np.uint32]]
 
 
 def aligned(size: int) -> NDArray[np.uint8]:
@@ -79,7 +80,7 @@ def keep_freed_memory() -> None:
 T = TypeVar("T")
 #: Least number of values for a thread.
 NUMBERS = 1 << 19
-_here = threading.local()
+_here = Local()
 
 
 def alone(work: Callable[[], T]) -> T:
@@ -110,7 +111,7 @@ class _Helpers:
     """Threads that are kept for ``run``: a pool that is made and ended for each call costs more than small work."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = _thread.allocate_lock()
         self._pool: ThreadPoolExecutor | None = None
 
     def submit(self, call: Callable[[], T]) -> Future[T]:

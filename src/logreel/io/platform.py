@@ -11,8 +11,8 @@ import mmap
 import os
 import stat
 import sys
-import threading
 import time
+from _thread import allocate_lock
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -48,7 +48,7 @@ _NO_LOCKS = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS, errno.
 _HELD = {errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK}
 #: Where Windows locks a byte: what is locked cannot be read, so it is none that a file has.
 _LOCKED_BYTE = 1 << 40
-_moving = threading.Lock()
+_moving = allocate_lock()
 
 # ---------------------------------------------------------------------------------------------------- locks
 

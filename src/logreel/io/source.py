@@ -9,15 +9,14 @@ import os
 import stat
 import sys
 import weakref
+from _thread import allocate_lock
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from threading import Lock, Thread
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.dataclass import lazy_pattern
 from logreel.errors import FileChangedError, LogError, Problem
@@ -27,6 +26,8 @@ from logreel.limits import Limits, default_limits
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
     from logreel.io.trusted_file import PieceDigests
 
@@ -412,6 +413,8 @@ class Source:
         Mapping the pages of a cached file takes about as long as walking its records.
         """
         if self.file is not None and self.size >= AHEAD_BYTES and (os.cpu_count() or 1) > 1:
+            from threading import Thread
+
             Thread(
                 target=block_table.touch_pages, args=(self.data, self.size // 4, self.size), daemon=True
             ).start()
@@ -463,7 +466,7 @@ FILE = -1
 #: Chunk number of records that the reader builds from other content (text lines, parameters).
 SYNTHETIC = -2
 
-Buffer = NDArray[np.uint8]
+Buffer = np.ndarray[tuple[Any, ...], np.dtype[np.uint8]]
 #: Bytes of a remote log that are fetched together when chunks are read one after another.
 FETCH_BYTES = 8 << 20
 
@@ -576,8 +579,8 @@ class ChunkCache:
         self._unpack, self._most = unpack, limits.cache_bytes
         self._held = 0
         self._kept: OrderedDict[int, Buffer] = OrderedDict()
-        self._locks = [Lock() for _ in range(64)]
-        self._lock = Lock()
+        self._locks = [allocate_lock() for _ in range(64)]
+        self._lock = allocate_lock()
         self._place = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self._spool: IO[bytes] | None = None
         if slow and CAN_MAP and limits.cache_bytes < self._place[-1] <= limits.spool_bytes:

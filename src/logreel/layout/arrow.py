@@ -8,7 +8,6 @@ from collections.abc import Sequence as Seq
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass, replace
 from logreel.io.arrays import I64, repeated
@@ -19,6 +18,7 @@ from logreel.layout.walker import LEFTOVER, TOO_MANY, Crowded, batches, unsound,
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from logreel.layout.program import Program
 

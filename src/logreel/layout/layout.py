@@ -6,7 +6,7 @@ A Layout is independent of log formats and always little-endian. A fixed-size La
 
 from __future__ import annotations
 
-import threading
+from _thread import allocate_lock
 from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
 from typing import Any
@@ -155,7 +155,7 @@ class Layout:
 
 #: Layouts that logs share, by definition; the one that was used last is at the end.
 _shared: dict[Hashable, Layout] = {}
-_lock = threading.Lock()
+_lock = allocate_lock()
 
 
 def shared(definition: Hashable, make: Callable[[], Layout]) -> Layout:

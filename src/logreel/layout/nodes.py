@@ -372,6 +372,8 @@ def parse_path(path: str) -> tuple[str | int, ...]:
 
     Raises ValueError for anything except names, dots and indices.
     """
+    if path.isidentifier():
+        return (path,)
     steps: list[str | int] = []
     pos = 0
     while pos < len(path):

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 from collections.abc import Sequence as Seq
 from functools import cached_property
 from math import prod
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass, replace
 from logreel.errors import UsageError
@@ -34,10 +33,13 @@ from logreel.layout.nodes import (
 )
 from logreel.layout.program import Program, compile_layout
 
-Buffer = NDArray[np.uint8]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Buffer = np.ndarray[tuple[Any, ...], np.dtype[np.uint8]]
 #: Of columns, in the order of the tree of nodes: a number or char array has its bytes, a counted sequence its offsets
 #: and then the buffers of its items, text and opaque bytes their offsets and then bytes.
-Buffers = Iterator[NDArray[Any]]
+Buffers = Iterator[np.ndarray[Any, Any]]
 
 
 #: Types whose bytes are the values.
@@ -64,7 +66,7 @@ def numpy_column(leaf: Leaf, buffer: Buffer, rows: int) -> NDArray[Any]:
 
 def numpy_arrays(leaves: Iterable[Leaf], columns: Iterable[Buffer], rows: int) -> list[NDArray[Any]]:
     """Return the values of leaves as ``numpy_column`` does; each of *columns* has exactly the bytes of *rows* rows."""
-    arrays = list[NDArray[Any]]()
+    arrays: list[NDArray[Any]] = []
     for leaf, column in zip(leaves, columns, strict=True):
         if (dtype := _VIEWS.get(leaf.type)) is None:
             arrays.append(numpy_column(leaf, column, rows))

@@ -5,10 +5,9 @@ Columns are in the order of the tree; ``layout/arrow.py`` takes their buffers in
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.dataclass import NamedTuple, dataclass
 from logreel.io.arrays import I64, aligned
@@ -35,6 +34,9 @@ from logreel.layout.nodes import (
     measure,
     packed,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 NO_COLUMN = -1
 

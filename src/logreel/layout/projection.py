@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Seq
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from logreel.errors import UsageError
 from logreel.io.arrays import I64
@@ -16,6 +15,9 @@ from logreel.layout.arrow_arrays import as_fixed_list, as_list, as_struct, row_n
 from logreel.layout.arrow_from_buffers import arrow_field, arrow_of, build_fields, list_array
 from logreel.layout.nodes import Sequence
 from logreel.layout.numpy_columns import Buffers, FieldsOfLayout, unit_at
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Projection(FieldsOfLayout):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.errors import FileChangedError
 from logreel.io.arrays import I64, run, shares
@@ -15,6 +14,9 @@ from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import MAX_SIZE, Field, Rest, Struct
 from logreel.layout.program import Program, compile_layout
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: Least number of messages for a thread.
 SHARE = 1 << 14

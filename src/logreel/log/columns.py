@@ -9,7 +9,6 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass, replace
 from logreel.errors import DefinitionError, NotFoundError, Problem
@@ -20,9 +19,10 @@ from logreel.layout.layout import Leaves
 from logreel.layout.nodes import Sequence as Records
 from logreel.log.padding import is_padded, skipping, too_long
 from logreel.log.scan import spread, until_next
-from logreel.log.topic_match import listed
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from logreel.layout.arrow import Decoded, SelectedFields
     from logreel.layout.layout import Layout
     from logreel.layout.numpy_columns import Column, NumpyFields
@@ -84,7 +84,7 @@ def own_paths(ch: TableChannel, fields: str | Iterable[str] | None) -> list[str]
     if fields is None:
         return None
     label, paths = ch.time_label, []
-    for name in listed(fields):
+    for name in (fields,) if isinstance(fields, str) else _listed(fields):
         if label is not None and (name == label or name.startswith((f"{label}.", f"{label}["))):
             paths.append(TIME + name[len(label) :])
         elif name != TIME or label is not None:
@@ -99,6 +99,13 @@ def time_label(layout: Layout) -> str | None:
     """
     names = {f.name for f in layout.record.visible()}
     return next(n for i in itertools.count(2) if (n := f"{TIME}_{i}") not in names) if TIME in names else None
+
+
+def _listed(names: Iterable[str]) -> list[str]:
+    # One column of a small log does not need what selects channels.
+    from logreel.log.topic_match import listed
+
+    return listed(names)
 
 
 def field_values(ch: TableChannel, path: str, rows: Rows | None = None) -> NDArray[Any]:

@@ -6,17 +6,17 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import cache, cached_property
-from threading import Event
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from logreel.errors import LogError, Problem, UsageError
 from logreel.io.source import Source
 from logreel.log.scan import Scan
-from logreel.log.shown import ForPeople
 from logreel.log.times import Time, interval_so_far
 
 if TYPE_CHECKING:
+    from threading import Event
+
     from logreel.index.gather import Gathered, Want
     from logreel.io.growing_file import GrowingFile, GrowingStream
     from logreel.log.growth import Choice, FollowPosition, Growth, Rescan
@@ -29,6 +29,65 @@ POLL = 0.01
 BUSY = 0.5
 #: Cached properties of a Channel that follow from its Layout alone.
 _FROM_LAYOUT = ("layout", "_decoder", "time_label")
+
+
+#: Members of a Log for authors of formats and outputs.
+FOR_AUTHORS = {
+    "adopt",
+    "at_present",
+    "check_unchanged",
+    "derive",
+    "format_state",
+    "gather",
+    "given_types",
+    "holds_between",
+    "messages_of",
+    "note",
+    "options",
+    "rescan",
+    "scan",
+    "services",
+    "source",
+    "watch",
+    "withdraw",
+}
+
+
+class ForPeople:
+    """Mixin of Log: what plays and shows it, also in notebooks.
+
+    ``dir``, and so the completion of a prompt, lists what people use.
+    """
+
+    def play(self, **options: Any) -> Iterable[Any]:
+        """Return a Player, which yields messages in real time; options are those of ``logreel.play``."""
+        log: Any = self
+        return log.services.verb("play")(log, **options)  # type: ignore[no-any-return]
+
+    def plot(self, *fields: str | Iterable[str], **options: Any) -> Any:
+        """Return a Plot of *fields* over time, without any of the charts that matter most; see ``logreel.plot``."""
+        log: Any = self
+        return log.services.verb("plot")(log, *fields, **options)
+
+    def view(self, **options: Any) -> Any:
+        """Return a Viewer of the log, which notebooks show as a frame; options are those of ``logreel.view``."""
+        log: Any = self
+        return log.services.verb("view")(log, **options)
+
+    def _repr_html_(self) -> str:
+        from logreel.log.shown import log_html
+
+        return log_html(self)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        log: Any = self
+        return list(log)
+
+    def __dir__(self) -> list[str]:
+        import re
+
+        is_internal = re.compile(r"_(?!_|repr_html_|ipython)").match
+        return [name for name in super().__dir__() if name not in FOR_AUTHORS and not is_internal(name)]
 
 
 class GrowingLog(ForPeople):
@@ -143,7 +202,7 @@ class GrowingLog(ForPeople):
         from logreel.log.growth import FollowPosition
         from logreel.log.topic_match import listed
 
-        changes = self.changes(poll=poll, stop=(stop := stop or Event()))
+        changes = self.changes(poll=poll, stop=(stop := stop or _event()))
         wanted: Choice = topics if topics is None or callable(topics) else listed(topics)
         self.refresh()
         position = FollowPosition(self, self._watched(), existing)
@@ -177,7 +236,7 @@ class GrowingLog(ForPeople):
         """
         if not poll > 0:
             raise UsageError(f"poll is a positive number of seconds, not {poll!r}")
-        return self._changes(poll, stop or Event())
+        return self._changes(poll, stop or _event())
 
     def _changes(self, poll: float, stop: Event) -> Iterator[int]:
         new, growth = self.refresh(), self._watched()
@@ -248,3 +307,10 @@ def _renewed(old: Any, new: Any) -> Any:
     old.__dict__.clear()
     old.__dict__.update(new.__dict__, **kept)
     return old
+
+
+def _event() -> Event:
+    # Logs that are only read do not need the module.
+    from threading import Event
+
+    return Event()

@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.dataclass import NamedTuple, replace
 from logreel.errors import Finding, LogError, NotFoundError, Problem, TopicError, UsageError, library
@@ -39,6 +38,7 @@ from logreel.log.times import Time, interval, mean_rate
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from logreel.index.block_table import SelectedMessages
     from logreel.log.scan import Actor

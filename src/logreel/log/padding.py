@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.index.gather import PayloadRange
 from logreel.io.arrays import I64
@@ -14,6 +13,9 @@ from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Skip, Struct
 from logreel.layout.program import Program, compile_layout
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: Writers of CDR append zeros up to a multiple of four bytes: at most this many.
 PADDING = 3

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from _thread import allocate_lock
 from collections.abc import Mapping, Sequence
-from threading import Lock
 from typing import Any, Protocol
 
 from logreel.errors import LogError, Problem
@@ -81,7 +81,7 @@ class ReadAhead:
 
     def __init__(self, channels: Mapping[int, TableChannel]) -> None:
         self._channels = channels
-        self._lock = Lock()
+        self._lock = allocate_lock()
         self._last, self._in_a_row = -1, 0
         self._ready: dict[int, tuple[Want, Gathered]] = {}
 

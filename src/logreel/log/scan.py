@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from _thread import allocate_lock
+from _thread import allocate_lock
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -631,7 +632,7 @@ class Noted:
     """Adds Problems to lists that other code extends, too; each is there once. Threads may add at the same time."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._lock = allocate_lock()
         self._known: set[Problem] = set()
         self._list: list[Problem] | None = None
         self._length = 0

@@ -1,8 +1,7 @@
-"""What people see of results and logs at a prompt and in notebooks: tables, and the names that are theirs."""
+"""What people see of results and logs at a prompt and in notebooks: tables of text and HTML."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
@@ -47,61 +46,6 @@ class Tabular(Brief):
 def _line(text: str) -> str:
     """Return text of a log on one line, without characters that control a terminal."""
     return "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(text.split()))
-
-
-#: Members of a Log for authors of formats and outputs.
-FOR_AUTHORS = {
-    "adopt",
-    "at_present",
-    "check_unchanged",
-    "derive",
-    "format_state",
-    "gather",
-    "given_types",
-    "holds_between",
-    "messages_of",
-    "note",
-    "options",
-    "rescan",
-    "scan",
-    "services",
-    "source",
-    "watch",
-    "withdraw",
-}
-
-
-class ForPeople:
-    """Mixin of Log: what plays and shows it, also in notebooks.
-
-    ``dir``, and so the completion of a prompt, lists what people use.
-    """
-
-    def play(self, **options: Any) -> Iterable[Any]:
-        """Return a Player, which yields messages in real time; options are those of ``logreel.play``."""
-        log: Any = self
-        return log.services.verb("play")(log, **options)  # type: ignore[no-any-return]
-
-    def plot(self, *fields: str | Iterable[str], **options: Any) -> Any:
-        """Return a Plot of *fields* over time, without any of the charts that matter most; see ``logreel.plot``."""
-        log: Any = self
-        return log.services.verb("plot")(log, *fields, **options)
-
-    def view(self, **options: Any) -> Any:
-        """Return a Viewer of the log, which notebooks show as a frame; options are those of ``logreel.view``."""
-        log: Any = self
-        return log.services.verb("view")(log, **options)
-
-    def _repr_html_(self) -> str:
-        return log_html(self)
-
-    def _ipython_key_completions_(self) -> list[str]:
-        log: Any = self
-        return list(log)
-
-    def __dir__(self) -> list[str]:
-        is_internal = re.compile(r"_(?!_|repr_html_|ipython)").match
-        return [name for name in super().__dir__() if name not in FOR_AUTHORS and not is_internal(name)]
 
 
 #: Longest text of a log that notebooks show.

@@ -10,15 +10,17 @@ import itertools
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass, lazy_pattern
 from logreel.errors import UsageError
 from logreel.index.block_table import checked_ns, refused_time, whole_ns
 from logreel.io.arrays import I64
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: A time given by a user. Timestamps and Timedeltas of pandas are datetimes and timedeltas, too.
 Time = int | np.integer[Any] | str | datetime | timedelta | np.datetime64 | np.timedelta64

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Protocol
 
 from logreel.dataclass import NamedTuple, lazy_pattern
@@ -195,6 +194,8 @@ def _test(want: str) -> Callable[[str], object]:
     """Return a function that tests a text by a shell pattern, or by ``re:`` and a regular expression."""
     if want.startswith(REGEX):
         return _regex(want.removeprefix(REGEX))
+    from fnmatch import fnmatchcase
+
     return lambda text: fnmatchcase(text, want)
 
 

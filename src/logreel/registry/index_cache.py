@@ -27,10 +27,9 @@ import zlib
 from collections.abc import Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel._version import __version__
 from logreel.errors import LogError
@@ -40,6 +39,9 @@ from logreel.io.source import MapGuard, Source
 from logreel.log.scan import Saved, Scan
 from logreel.registry.format import Format
 from logreel.registry.registry import INDEX_SUFFIX, find_format, is_worth_an_index, open_source
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MAGIC = b"LOGREELX"
 #: Maximum size of the cache folder; the least recently used files are removed first.

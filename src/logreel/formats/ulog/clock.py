@@ -5,9 +5,9 @@ from __future__ import annotations
 import bisect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.dataclass import NamedTuple, dataclass, field
 from logreel.errors import Problem
@@ -19,6 +19,9 @@ from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64, distinct
 from logreel.io.source import Chunks, Source
 from logreel.kernels import block_table as kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 NS_PER_US = 1000
 #: Least number of blocks that a thread looks through.

@@ -16,7 +16,7 @@ import numpy as np
 
 from logreel.dataclass import NamedTuple, dataclass, lazy_pattern
 from logreel.errors import DefinitionError, UsageError
-from logreel.formats.ulog.records import BASIC, RECORD, BadRecord, KeyValue, is_name
+from logreel.formats.ulog.records import BASIC, RECORD, BadRecord, KeyValue, is_name, typed_name
 from logreel.layout.layout import Layout, shared
 from logreel.layout.nodes import (
     MAX_DEPTH,
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 #: Largest payload of a record; arrays that cannot fit are refused before anything is built.
 MAX_BYTES = 65535
 
-_FIELD = lazy_pattern(r"([A-Za-z0-9_\-/]+)(?:\[(\d{1,9})\])? ([A-Za-z0-9_]+)\Z")
 _WIDTHS = {name: SCALARS[scalar][1] for name, scalar in BASIC.items()}
 #: Number of parsed texts that are cached, and the longest one in bytes.
 FORMATS, SHORT = 1024, 4096
@@ -82,13 +81,10 @@ def _parsed(payload: bytes) -> FormatText:
         raise BadRecord(f"not a format: {text[:60]!r}")
     fields = []
     for part in parts:
-        m = _FIELD.match(part)
-        if m is None:
+        typed = typed_name(part)
+        if typed is None or not is_name(typed[2]) or not {*"-/"}.isdisjoint(typed[2]):
             raise BadRecord(f"format {name}: not a field: {part[:40]!r}")
-        type_name, count, field = m.groups()
-        fields.append(
-            FieldText(type_name, None if count is None else int(count), field, field.startswith("_padding"))
-        )
+        fields.append(FieldText(*typed, typed[2].startswith("_padding")))
     return FormatText(name, tuple(fields), text)
 
 

@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.dataclass import NamedTuple, dataclass
 from logreel.errors import DefinitionError
@@ -39,6 +38,8 @@ from logreel.layout.nodes import Field, Scalar, String, Struct
 from logreel.log.scan import Attachment, Change, Parameter, TextLine
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from logreel.formats.ulog import events
     from logreel.formats.ulog.events import Row
 

@@ -11,9 +11,9 @@ several consistent records follow each other, and the bytes up to there are repo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError, Problem, UnsupportedError
 from logreel.formats.ulog import records
@@ -25,6 +25,9 @@ from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import framed
 from logreel.log.scan import ENOUGH, IncrementalReader, UndecidedError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: Number of consistent records in a row that are enough evidence to go on reading after damage.
 CHAIN = 6
@@ -506,11 +509,11 @@ class Reader(IncrementalReader):
 
     def _key(self, pos: int, payload: bytes, at: int, number: bool = False) -> None:
         key = records.match_key(payload, at, number)
-        if key[2] is None or key[1] != b"char":
+        if key.length is None or key.type != "char":
             return
         # A text states its length twice. If the two differ, the next records must confirm the size of the record, and
         # must not confirm the length stated in the key.
-        stated, existing = int(key[2]), len(payload) - key.end()
+        stated, existing = key.length, len(payload) - key.end
         after, chain = pos + HEAD + len(payload), self._framing.chain
         if stated != existing and (
             (stated < existing and chain(after - existing + stated, self.source.size))

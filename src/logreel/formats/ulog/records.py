@@ -6,13 +6,12 @@ fact. ``STORAGE`` counts records by kind, for ``logreel du``.
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Iterator
 
 import numpy as np
 
-from logreel.dataclass import dataclass, lazy_pattern
+from logreel.dataclass import NamedTuple, dataclass
 from logreel.io.source import Buffer, Source
 from logreel.kernels import framed
 from logreel.layout.nodes import SCALARS
@@ -159,8 +158,6 @@ def payload_at(source: Source, pos: int) -> bytes:
 
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/")
 _NAME_BYTES = frozenset("".join(_NAME).encode())
-_TYPED = lazy_pattern(rb"([A-Za-z0-9_\-/]+)(?:\[(\d{1,9})\])? ([A-Za-z0-9_\-/ ]+)")
-_NUMBERS = (b"int32_t", b"float")
 #: The types of parameters, of which a log has a thousand: too many for an array each.
 PARAMETERS = {"int32_t": struct.Struct("<i"), "float": struct.Struct("<f")}
 
@@ -195,27 +192,53 @@ class KeyValue:
         return numbers[0] if self.count is None and len(numbers) == 1 else numbers
 
 
-def match_key(payload: bytes, at: int, number: bool) -> re.Match[bytes]:
-    """Match the key whose length is at payload[at]: groups are type, count and name; the value begins at its end.
+def typed_name(text: str) -> tuple[str, int | None, str] | None:
+    """Return type, count and name of ``type name`` or ``type[count] name``; the name is not checked. None for others.
+
+    Without a pattern: for a small log it takes longer to compile it than to read all records.
+    """
+    type_name, space, name = text.partition(" ")
+    if is_name(type_name):
+        return (type_name, None, name) if space else None
+    type_name, _, count = type_name.partition("[")
+    digits = count[:-1]
+    if not space or count[-1:] != "]" or len(digits) > 9 or not (digits.isascii() and digits.isdigit()):
+        return None
+    return (type_name, int(digits), name) if is_name(type_name) else None
+
+
+class Key(NamedTuple):
+    """A key: its type, the length of an array (None: no array), its name, and where its value begins in the payload."""
+
+    type: str
+    length: int | None
+    name: str
+    end: int
+
+
+def match_key(payload: bytes, at: int, number: bool) -> Key:
+    """Return the key whose length is at payload[at].
 
     With *number* the value must be one int32_t or float, as parameters are. Raises BadRecord.
     """
     end = at + 1 + (payload[at] if len(payload) > at else 0)
-    m = _TYPED.fullmatch(payload, at + 1, end)
-    if m is None or m.end() != end:
-        raise BadRecord(f"not a key: {payload[at + 1 : end][:40]!r}")
-    if number and (m[1] not in _NUMBERS or m[2] is not None or len(payload) - end != 4):
+    text = payload[at + 1 : end]
+    typed = typed_name(text.decode("latin-1"))
+    if typed is None or end > len(payload) or not is_name(typed[2].replace(" ", "_")):
+        raise BadRecord(f"not a key: {text[:40]!r}")
+    key = Key(*typed, end)
+    if number and (key.type not in PARAMETERS or key.length is not None or len(payload) - end != 4):
         raise BadRecord(
-            f"a parameter is one int32_t or float, not {m[0][:40]!r} with {len(payload) - end} bytes"
+            f"a parameter is one int32_t or float, not {text[:40]!r} with {len(payload) - end} bytes"
         )
-    return m
+    return key
 
 
 def parse_key(payload: bytes, has_head: bool) -> KeyValue:
     """Parse an ``I`` or ``P`` record, or with *has_head* an ``M`` or ``Q`` record. Raises BadRecord."""
-    m = match_key(payload, int(has_head), False)
-    count = int(m[2]) if m[2] else None
-    return KeyValue(m[1].decode(), count, m[3].decode(), payload[m.end() :], payload[0] if has_head else 0)
+    key = match_key(payload, int(has_head), False)
+    head = payload[0] if has_head else 0
+    return KeyValue(key.type, key.length, key.name, payload[key.end :], head)
 
 
 def is_name(name: str | bytes) -> bool:
