@@ -185,8 +185,8 @@ class Appender:
         self._free: list[bytearray] = []
 
     @property
-    def unfinished(self) -> Path:
-        """Path of the file until it is finished."""
+    def unfinished(self) -> Path | bytes:
+        """Path of the file until it is finished; the bytes themselves where they are in memory."""
         return self._active
 
     def keep_old(self, size: int) -> None:

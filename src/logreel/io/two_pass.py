@@ -207,6 +207,48 @@ class DryRun(_Forward):
         self._edits[edit.place] = edit
 
 
+class TooLargeError(Exception):
+    """More bytes than a MemoryOut keeps."""
+
+
+class MemoryOut(_Forward):
+    """An Appender that keeps a log in memory; raises TooLargeError for more than *room* bytes."""
+
+    readable = True
+
+    def __init__(self, name: str, room: int) -> None:
+        super().__init__(name)
+        self._kept, self._room = bytearray(), room
+
+    @property
+    def unfinished(self) -> bytes:
+        """The bytes so far."""
+        return bytes(self._kept)
+
+    def tell(self) -> int:
+        """Return the offset of the next byte."""
+        return len(self._kept)
+
+    def write(self, piece: Piece) -> None:
+        """Append bytes."""
+        view = memoryview(piece).cast("B")
+        if len(self._kept) + len(view) > self._room:
+            raise TooLargeError
+        self._kept += view
+
+    def patch(self, place: int, piece: Piece) -> None:
+        """Overwrite the bytes at *place*."""
+        self.splice(place, len(piece), piece)
+
+    def splice(self, place: int, size: int, piece: Piece) -> None:
+        """Replace *size* bytes at *place* by *piece* of any length."""
+        self._kept[place : place + size] = piece
+
+    def again(self, take: Take, upto: int) -> None:
+        """Pass the bytes up to *upto* to *take*."""
+        take(bytes(self._kept[:upto]))
+
+
 class StreamOut(_Forward):
     """An Appender that sends a log in order, piece by piece.
 

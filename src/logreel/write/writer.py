@@ -339,8 +339,8 @@ class Writer:
                     pass
 
     @contextlib.contextmanager
-    def closing(self) -> Iterator[Path]:
-        """Complete the file, and give it its final name after the block, which gets its path; not if that raises."""
+    def closing(self) -> Iterator[Path | bytes]:
+        """Complete the file, and give it its final name after the block, which may read it; not if that raises."""
         with self._lock, self._completed():
             self._out.flush()
             # The disk writes while the file is checked.

@@ -12,7 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -31,8 +31,8 @@ from logreel.index.gather import gather_times
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64, ahead
 from logreel.io.output_stream import OutputStream
-from logreel.io.source import Source
-from logreel.io.two_pass import PIECE, DryRun, send
+from logreel.io.source import SPOOL_BYTES, Source
+from logreel.io.two_pass import PIECE, DryRun, MemoryOut, TooLargeError, send
 from logreel.layout.layout import Layout
 from logreel.log.joined_log import JOINED, JoinedLog
 from logreel.log.log import Channel, Log
@@ -157,18 +157,22 @@ def _to_stream(
 ) -> Rewritten:
     """Write the log to the stream of *target*: while it is written, if the format only appends; else in a second pass.
 
-    A thorough target gets a file, which is verified, and copied to the stream then.
+    The log for a thorough target is verified before the stream gets any of it.
     """
     done = list[Rewritten]()
     if target.thorough:
-        with tempfile.TemporaryDirectory(prefix="logreel-") as folder:
-            path = os.path.join(folder, f"log{fmt.suffixes[0]}")
-            made = rewrite(
-                parts, replace(target, path=path, stream=None), by_time, transforms, None, [*skipped]
-            )
-            with open(path, "rb") as file:
-                shutil.copyfileobj(file, stream, PIECE)
-            return replace(made, path=target.path)
+
+        def apart(path: str, out: Appender | None) -> Rewritten:
+            inside = replace(target, path=path, stream=None)
+            return rewrite(parts, inside, by_time, transforms, out, [*skipped])
+
+        with written_apart(apart, fmt.suffixes[0]) as (made, content):
+            if isinstance(content, bytes):
+                stream.write(content)
+            else:
+                with open(content, "rb") as file:
+                    shutil.copyfileobj(file, stream, PIECE)
+        return replace(made, path=target.path)
     forward = appends_only(fmt)
 
     def make(out: Appender) -> None:
@@ -179,6 +183,29 @@ def _to_stream(
 
     size = send(target.path, stream.write, make, forward)
     return replace(done[-1], size=size)
+
+
+@contextmanager
+def written_apart(
+    write: Callable[[str, Appender | None], Rewritten], suffix: str, folder: str | None = None
+) -> Iterator[tuple[Rewritten, bytes | str]]:
+    """Write a log that is not the output and yield its bytes; the path of a file in *folder* if there are many.
+
+    As a stream that is read, it is kept in memory up to SPOOL_BYTES. The file is removed after the block.
+
+    write  writes the log to the Appender, else to the path; called again for a file
+    """
+    name, memory = f"log{suffix}", MemoryOut(f"log{suffix}", SPOOL_BYTES)
+    done = None
+    with suppress(TooLargeError):
+        done = write(name, memory)
+    if done is not None:
+        yield done, memory.unfinished
+        return
+    del memory
+    with tempfile.TemporaryDirectory(prefix=".logreel-" if folder else "logreel-", dir=folder) as place:
+        path = os.path.join(place, name)
+        yield write(path, None), path
 
 
 def _in_two_passes(progress: Progress | None, first: bool) -> Progress | None:
@@ -700,8 +727,8 @@ class NewLog:
 
     # -------------------------------------------------------------------------------------------- verifying
 
-    def _verify(self, path: Path) -> None:
-        """Read the new file and compare; raises LogError if messages that were written are missing."""
+    def _verify(self, path: Path | bytes) -> None:
+        """Read the new log and compare; raises LogError if messages that were written are missing."""
         # Payloads may have been read from the sources until now.
         self._check_sources()
         source = Source.open(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -53,17 +52,23 @@ def selected_log(log: Log, selection: Selection) -> Iterator[Log]:
 
 @contextmanager
 def sliced_log(log: Log, selection: Selection) -> Iterator[Log]:
-    """Return the log that ``slice`` writes of *log* for *selection*, open, from a temporary file; else as above."""
+    """Return the log that ``slice`` writes of *log* for *selection*, open, see ``written_apart``; else as above."""
     if not selection.is_part:
         yield log
         return
-    from logreel.ops.rewrite.slice import slice_log
-    from logreel.registry.open import open_log
+    from logreel.ops.rewrite.engine import rewrite, written_apart
+    from logreel.ops.rewrite.parts import part_of
+    from logreel.ops.rewrite.target import Target
+    from logreel.registry.open import as_log_to_copy, open_log
 
-    with tempfile.TemporaryDirectory(prefix="logreel-") as folder:
-        path = Path(folder) / f"part{Path(log.name).suffix}"
-        slice_log(log, path, selection=selection)
-        with open_log(path, format=log.format) as written:
+    with as_log_to_copy(log) as source:
+        part = part_of(source, selection)
+        with (
+            written_apart(
+                lambda path, out: rewrite([part], Target(path), out=out), Path(log.name).suffix
+            ) as (_, content),
+            open_log(content, format=log.format) as written,
+        ):
             written.name = log.name
             yield written
 

@@ -8,7 +8,6 @@ of compressed logs are unpacked. So whatever reads logs can read it, and several
 from __future__ import annotations
 
 import os
-import tempfile
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -45,7 +44,7 @@ from logreel.ops.edit.edit import Edits, plan_edits
 from logreel.ops.edit.recipe import Recipe, RecipeOptions, read_recipe
 from logreel.ops.migrate.migrate import Migration, plan_migration
 from logreel.ops.migrate.plan import Files, Planner
-from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite
+from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite, written_apart
 from logreel.ops.rewrite.parts import Part, part_of, shift_clock, whole_log
 from logreel.ops.rewrite.streams import MessageBatch, in_file_order
 from logreel.ops.rewrite.target import Target, format_of
@@ -681,14 +680,17 @@ class Changes:
 
 
 def _merged(log: JoinedLog, files: ExitStack, folder: str | None) -> TransformedLog:
-    """Return the files of *log* as one, from a temporary file, as long as *files* are open.
+    """Return the files of *log* as one, see ``written_apart``, as long as *files* are open.
 
     What is redacted in one file has to be found in all of them: in their metadata, parameters and attachments, too.
     """
-    place = files.enter_context(tempfile.TemporaryDirectory(prefix=".logreel-parts-", dir=folder))
-    path = os.path.join(place, f"merged{format_of(log).suffixes[0]}")
-    done = rewrite([whole_log(log)], Target(path))
-    merged = files.enter_context(open_log(path))
+    fmt, parts = format_of(log), [whole_log(log)]
+    done, content = files.enter_context(
+        written_apart(
+            lambda path, out: rewrite(parts, Target(path, format=fmt.name), out=out), fmt.suffixes[0], folder
+        )
+    )
+    merged = files.enter_context(open_log(content))
     merged.name = log.name
     return TransformedLog(merged, {}, list(done.notes), list(done.skipped))
 
