@@ -120,6 +120,19 @@ def test_split_by_segment_makes_a_log_of_each(
         assert (log.start, log.end, log.utc_offset) == (alone.start, alone.end, alone.utc_offset)
 
 
+def test_du_of_a_segment_counts_what_slice_writes_of_it(
+    flights: tuple[Path, list[bytes]], run: Any, tmp_path: Path
+) -> None:
+    path = flights[0]
+    for number in (1, 2, 3):
+        out = tmp_path / f"{number}.ulg"
+        logreel.slice(path, out, segment=number)
+        part, alone = logreel.du(path, segment=number), logreel.du(out)
+        assert (part.size, part.topics, part.other) == (alone.size, alone.topics, alone.other)
+        assert json.loads(run("du", path, "--segment", str(number), "--json").out)["size"] == alone.size
+    assert run("du", path, "--segment", "4").code == 2
+
+
 def test_info_lists_the_segments(flights: tuple[Path, list[bytes]], run: Any) -> None:
     path, each = flights
     told = json.loads(run("info", path, "--json").out)["segments"]

@@ -407,6 +407,15 @@ def test_only_chosen_channels_are_tables(log: logreel.Log, bag: logreel.Log) -> 
     found = logreel.sql("SELECT topic FROM logreel.channels", bag, topics="lens=position")
     assert found.column("topic").to_pylist() == ["/gps/fix"]
     assert logreel.sql("SELECT count(*) AS n FROM gps_fix", bag, topics=["/gps/*"]).num_rows == 1
+    every = logreel.sql("SELECT topic FROM logreel.channels", bag).column("topic").to_pylist()
+    left = (
+        logreel.sql("SELECT topic FROM logreel.channels", bag, exclude="/gps/*").column("topic").to_pylist()
+    )
+    assert left == [topic for topic in every if not topic.startswith("/gps/")] != every
+    with pytest.raises(logreel.TopicError):
+        logreel.sql("SELECT * FROM gps_fix", bag, exclude=["/gps/fix"])
+    with pytest.raises(logreel.TopicError):
+        logreel.sql("SELECT 1", bag, exclude="/nothing")
     with pytest.raises(logreel.TopicError, match="imu"):
         logreel.sql("SELECT * FROM imu", bag, topics="lens=position")
     with pytest.raises(logreel.TopicError):

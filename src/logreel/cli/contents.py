@@ -506,7 +506,7 @@ def _show_stats(channels: list[ChannelStats]) -> None:
         "logreel du drive.bag --chunks --json": "also of each chunk, as JSON",
     },
 )
-@options.selection()
+@options.selection("topics", "exclude", "start", "end", "where", "segment")
 @click.option("--chunks", is_flag=True, help="Also show each chunk: place, compression, messages, bytes.")
 @inputs.text_output
 @inputs.logs("decrypt")
@@ -515,7 +515,8 @@ def du(logs: inputs.Logs, selection: Selection, chunks: bool, as_json: bool) -> 
     """Show what the bytes of a log are: payloads and records of each topic, definitions, indexes, damage.
 
     The column "stored" adds up to the size of the file. A compressed chunk is divided among its topics in proportion to
-    their uncompressed bytes. With -t, -x, -S, -E or --where, the bytes are those of the log that slice would write.
+    their uncompressed bytes. With -t, -x, -S, -E, --where or --segment, the bytes are those of the log that slice would
+    write.
     """
     from logreel.ops.inspect.du import du as look
 

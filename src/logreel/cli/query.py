@@ -130,7 +130,7 @@ result_options = options.as_object(
 )
 @click.argument("query")
 @result_options
-@options.selection("topics", "start", "end")
+@options.selection("topics", "exclude", "start", "end")
 @options.utc
 @inputs.logs("ros_axes", "segment", "decrypt", "definitions")
 def sql(query: str, logs: inputs.Logs, result: QueryResult, selection: Selection, utc: bool) -> int:
@@ -161,7 +161,9 @@ def sql(query: str, logs: inputs.Logs, result: QueryResult, selection: Selection
         for log in tables:
             inputs.note_decrypted(log)
         start, end, topics = selection.start, selection.end, tuple(selection.topics or ())
-        rows = stack.enter_context(answer(query, tables, start, end, utc, topics=topics or None))
+        rows = stack.enter_context(
+            answer(query, tables, start, end, utc, topics=topics or None, exclude=selection.exclude)
+        )
         result.show(*rows, {"paths": [log.name for log in tables]}, tables)
         return max(code and LOST, *(draw.finish(log) for log in tables))
 

@@ -122,11 +122,12 @@ def du(
     start: Time | None = None,
     end: Time | None = None,
     where: str | Iterable[str] = (),
+    segment: int | None = None,
 ) -> Usage:
     """Return what the bytes of a log file are; reads the whole file and unpacks all chunks.
 
     log  an open Log of one file, or anything that ``logreel.open`` takes
-    topics, exclude, start, end, where  count the bytes of the log that ``slice`` would write for these
+    topics, exclude, start, end, where, segment  count the bytes of the log that ``slice`` would write for these
 
     Of formats that do not say how their records lie, what stands before every payload counts as its record header.
     Raises UsageError for a log of several files.
@@ -138,7 +139,7 @@ def du(
                 path=opened.name,
                 hint="call du for each of them",
             )
-        with sliced_log(opened, Selection(topics, exclude, start, end, where)) as part:
+        with sliced_log(opened, Selection(topics, exclude, start, end, where, segment)) as part:
             return _Counting(part).usage()
 
 

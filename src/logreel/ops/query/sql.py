@@ -123,6 +123,7 @@ def sql(
     utc: bool = False,
     definitions: Definitions = (),
     topics: str | Sequence[str] | None = None,
+    exclude: str | Sequence[str] = (),
 ) -> pa.Table:
     """Return the result of a query over the channels of *logs*, which are tables named by their topics.
 
@@ -136,6 +137,7 @@ def sql(
     utc    wall-clock times
     definitions  as for ``logreel.open``
     topics  names, patterns or conditions as for ``Log.match``: only these channels are tables; None: all
+    exclude  the same: these are no tables
 
     A table has the columns ``time`` (timestamp, or, if the log's clock is not Unix time, an interval, which DuckDB
     stores in microseconds), ``time_ns`` (integer ns), the fields, and ``log``. Only the columns that the query needs
@@ -145,7 +147,7 @@ def sql(
     Raises UsageError for an invalid query, TopicError for a topic that no log has, MissingDependencyError without
     DuckDB.
     """
-    with answer(query, logs, start, end, utc, definitions, topics) as (schema, batches):
+    with answer(query, logs, start, end, utc, definitions, topics, exclude) as (schema, batches):
         import pyarrow as pa
 
         return pa.Table.from_batches(batches, schema)
@@ -160,6 +162,7 @@ def answer(
     utc: bool = False,
     definitions: Definitions = (),
     topics: str | Sequence[str] | None = None,
+    exclude: str | Sequence[str] = (),
     bounds: Bounds | None = None,
 ) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
     """Return the schema of the result of ``sql``, and its rows in batches, computed while they are read."""
@@ -180,13 +183,13 @@ def answer(
             check_utc(opened)
         spans = intervals(opened, start, end)
         paths = tuple(dict.fromkeys(_QUOTED.findall(query)))
-        every = [log.channels for log in opened]
-        if topics is not None:
-            chosen = match_in_each(every, topics)
-            every = [
-                {n: ch for n, ch in channels.items() if n in chosen_topics}
-                for channels, chosen_topics in zip(every, chosen, strict=True)
-            ]
+        channels_of = [log.channels for log in opened]
+        chosen = channels_of if topics is None else match_in_each(channels_of, topics)
+        excluded = match_in_each(channels_of, exclude)
+        every = [
+            {n: ch for n, ch in channels.items() if n in named and n not in left_out}
+            for channels, named, left_out in zip(channels_of, chosen, excluded, strict=True)
+        ]
         asked = [Asked(*channels, utc) for channels in zip(opened, names, spans, every, strict=True)]
         tables = Tables(asked, paths)
         con = connection()

@@ -53,7 +53,7 @@ def selected_log(log: Log, selection: Selection) -> Iterator[Log]:
 @contextmanager
 def sliced_log(log: Log, selection: Selection) -> Iterator[Log]:
     """Return the log that ``slice`` writes of *log* for *selection*, open, see ``written_apart``; else as above."""
-    if not selection.is_part:
+    if not selection.is_part and selection.segment is None:
         yield log
         return
     from logreel.ops.rewrite.engine import rewrite, written_apart
