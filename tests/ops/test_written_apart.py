@@ -21,7 +21,7 @@ SHIFT = {"shift": "1s"}
 @pytest.fixture(params=[SPOOL_BYTES, 1000], ids=["memory", "file"])
 def room(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Bytes that are kept in memory."""
-    monkeypatch.setattr("logreel.ops.rewrite.engine.SPOOL_BYTES", request.param)
+    monkeypatch.setattr("logreel.io.two_pass.SPOOL_BYTES", request.param)
     return int(request.param)
 
 

@@ -7,13 +7,17 @@ DryRun, which keeps only sizes and these changes, then to a StreamOut, which app
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections import deque
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 from logreel.dataclass import dataclass
 from logreel.errors import LogError, UnsupportedError
 from logreel.io.append_file import Appender, Piece
+from logreel.io.source import SPOOL_BYTES
 
 #: Bytes sent at once.
 PIECE = 128 << 10
@@ -22,6 +26,7 @@ KEPT = 1 << 20
 
 Take = Callable[[bytes], object]
 Make = Callable[[Appender], object]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,24 +234,51 @@ class MemoryOut(_Forward):
         """Return the offset of the next byte."""
         return len(self._kept)
 
-    def write(self, piece: Piece) -> None:
+    def write(self, data: Piece) -> None:
         """Append bytes."""
-        view = memoryview(piece).cast("B")
+        view = memoryview(data).cast("B")
         if len(self._kept) + len(view) > self._room:
             raise TooLargeError
         self._kept += view
 
-    def patch(self, place: int, piece: Piece) -> None:
+    def patch(self, place: int, data: Piece) -> None:
         """Overwrite the bytes at *place*."""
-        self.splice(place, len(piece), piece)
+        self.splice(place, len(data), data)
 
-    def splice(self, place: int, size: int, piece: Piece) -> None:
-        """Replace *size* bytes at *place* by *piece* of any length."""
-        self._kept[place : place + size] = piece
+    def splice(self, place: int, size: int, data: Piece) -> None:
+        """Replace *size* bytes at *place* by *data* of any length."""
+        self._kept[place : place + size] = data
 
     def again(self, take: Take, upto: int) -> None:
         """Pass the bytes up to *upto* to *take*."""
         take(bytes(self._kept[:upto]))
+
+    def discard(self) -> None:
+        """Give the memory back."""
+        self._kept.clear()
+
+
+@contextmanager
+def written_apart(
+    write: Callable[[str, Appender | None], T], suffix: str, folder: str | None = None
+) -> Iterator[tuple[T, bytes | str]]:
+    """Write a log that is not the output and yield its bytes; the path of a file in *folder* if there are many.
+
+    As a stream that is read, it is kept in memory up to SPOOL_BYTES. The file is removed after the block.
+
+    write  writes the log to the Appender, else to the path; called again for a file
+    """
+    name, memory = f"log{suffix}", MemoryOut(f"log{suffix}", SPOOL_BYTES)
+    try:
+        done = write(name, memory)
+    except TooLargeError:
+        memory.discard()
+    else:
+        yield done, memory.unfinished
+        return
+    with tempfile.TemporaryDirectory(prefix=".logreel-" if folder else "logreel-", dir=folder) as place:
+        path = os.path.join(place, name)
+        yield write(path, None), path
 
 
 class StreamOut(_Forward):

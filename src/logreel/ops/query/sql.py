@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -123,7 +123,7 @@ def sql(
     utc: bool = False,
     definitions: Definitions = (),
     topics: str | Sequence[str] | None = None,
-    exclude: str | Sequence[str] = (),
+    exclude: str | Iterable[str] = (),
 ) -> pa.Table:
     """Return the result of a query over the channels of *logs*, which are tables named by their topics.
 
@@ -162,7 +162,7 @@ def answer(
     utc: bool = False,
     definitions: Definitions = (),
     topics: str | Sequence[str] | None = None,
-    exclude: str | Sequence[str] = (),
+    exclude: str | Iterable[str] = (),
     bounds: Bounds | None = None,
 ) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
     """Return the schema of the result of ``sql``, and its rows in batches, computed while they are read."""

@@ -6,13 +6,13 @@ read back; until then, and after an error, an existing file stays unchanged.
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -20,19 +20,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.errors import (
-    DefinitionError,
-    IncompleteOutputError,
-    LogError,
-    UnsupportedError,
-    UsageError,
-)
+from logreel.errors import DefinitionError, IncompleteOutputError, LogError, UnsupportedError, UsageError
 from logreel.index.gather import gather_times
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64, ahead
 from logreel.io.output_stream import OutputStream
-from logreel.io.source import SPOOL_BYTES, Source
-from logreel.io.two_pass import PIECE, DryRun, MemoryOut, TooLargeError, send
+from logreel.io.source import Source
+from logreel.io.two_pass import PIECE, DryRun, send, written_apart
 from logreel.layout.layout import Layout
 from logreel.log.joined_log import JOINED, JoinedLog
 from logreel.log.log import Channel, Log
@@ -166,12 +160,11 @@ def _to_stream(
             inside = replace(target, path=path, stream=None)
             return rewrite(parts, inside, by_time, transforms, out, [*skipped])
 
-        with written_apart(apart, fmt.suffixes[0]) as (made, content):
-            if isinstance(content, bytes):
-                stream.write(content)
-            else:
-                with open(content, "rb") as file:
-                    shutil.copyfileobj(file, stream, PIECE)
+        with (
+            written_apart(apart, fmt.suffixes[0]) as (made, content),
+            io.BytesIO(content) if isinstance(content, bytes) else open(content, "rb") as file,
+        ):
+            shutil.copyfileobj(file, stream, PIECE)
         return replace(made, path=target.path)
     forward = appends_only(fmt)
 
@@ -183,29 +176,6 @@ def _to_stream(
 
     size = send(target.path, stream.write, make, forward)
     return replace(done[-1], size=size)
-
-
-@contextmanager
-def written_apart(
-    write: Callable[[str, Appender | None], Rewritten], suffix: str, folder: str | None = None
-) -> Iterator[tuple[Rewritten, bytes | str]]:
-    """Write a log that is not the output and yield its bytes; the path of a file in *folder* if there are many.
-
-    As a stream that is read, it is kept in memory up to SPOOL_BYTES. The file is removed after the block.
-
-    write  writes the log to the Appender, else to the path; called again for a file
-    """
-    name, memory = f"log{suffix}", MemoryOut(f"log{suffix}", SPOOL_BYTES)
-    done = None
-    with suppress(TooLargeError):
-        done = write(name, memory)
-    if done is not None:
-        yield done, memory.unfinished
-        return
-    del memory
-    with tempfile.TemporaryDirectory(prefix=".logreel-" if folder else "logreel-", dir=folder) as place:
-        path = os.path.join(place, name)
-        yield write(path, None), path
 
 
 def _in_two_passes(progress: Progress | None, first: bool) -> Progress | None:

@@ -56,7 +56,8 @@ def sliced_log(log: Log, selection: Selection) -> Iterator[Log]:
     if not selection.is_part and selection.segment is None:
         yield log
         return
-    from logreel.ops.rewrite.engine import rewrite, written_apart
+    from logreel.io.two_pass import written_apart
+    from logreel.ops.rewrite.engine import rewrite
     from logreel.ops.rewrite.parts import part_of
     from logreel.ops.rewrite.target import Target
     from logreel.registry.open import as_log_to_copy, open_log

@@ -35,7 +35,7 @@ from logreel.index.gather import Rows
 from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64
 from logreel.io.source import Buffer, Chunks, Source
-from logreel.io.two_pass import DryRun
+from logreel.io.two_pass import DryRun, written_apart
 from logreel.layout.layout import Layout
 from logreel.log.joined_log import JoinedLog, earlier
 from logreel.log.log import Log
@@ -44,7 +44,7 @@ from logreel.ops.edit.edit import Edits, plan_edits
 from logreel.ops.edit.recipe import Recipe, RecipeOptions, read_recipe
 from logreel.ops.migrate.migrate import Migration, plan_migration
 from logreel.ops.migrate.plan import Files, Planner
-from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite, written_apart
+from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.parts import Part, part_of, shift_clock, whole_log
 from logreel.ops.rewrite.streams import MessageBatch, in_file_order
 from logreel.ops.rewrite.target import Target, format_of
