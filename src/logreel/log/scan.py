@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from _thread import allocate_lock
-from _thread import allocate_lock
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol

@@ -317,16 +317,16 @@ class FolderPlace:
             raise UsageError("windows are logs of their own, not files of one folder", path=name)
         fmt: Any = able[0]
         part, base, number = fmt.new_folder().part, os.path.basename(os.path.abspath(folder)), 0
-        there = os.listdir(folder) if os.path.isdir(folder) else []
-        if there and recording.mode != "a":
+        entries = os.listdir(folder) if os.path.isdir(folder) else []
+        if entries and recording.mode != "a":
             text = "is a folder that is not empty: not replaced"
             raise LogError(text, path=name, hint="record into another folder, or append to this one")
-        if there and (fmt.folder is None or fmt.folder(folder, there) is None):
+        if entries and (fmt.folder is None or fmt.folder(folder, entries) is None):
             raise LogError(f"is a folder, but not {fmt.title}", path=name)
-        while any(file.startswith(part(base, number)) for file in there):
+        while any(file.startswith(part(base, number)) for file in entries):
             number += 1
         plain = base + fmt.suffixes[0] if recording.split else part(base, number)
-        return cls(fmt, folder, os.path.join(folder, plain), bool(there))
+        return cls(fmt, folder, os.path.join(folder, plain), bool(entries))
 
     @contextlib.contextmanager
     def made(self) -> Iterator[None]:

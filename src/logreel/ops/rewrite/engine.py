@@ -7,7 +7,6 @@ read back; until then, and after an error, an existing file stays unchanged.
 from __future__ import annotations
 
 import io
-import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence

@@ -43,7 +43,7 @@ def comparison_page(told: Comparison, a: Log, b: Log) -> str:
     names = [os.path.basename(log.name) or "log" for log in (a, b)]
     facts = [("A", names[0]), ("B", names[1]), ("Aligned at", told.align)]
     about = "".join(f"<div><dt>{escape(label)}</dt><dd>{cell_text(text)}</dd></div>" for label, text in facts)
-    onset = next((one.onset_ns for one in told.deviations if one.onset_ns is not None), None)
+    onset = next((change.onset_ns for change in told.deviations if change.onset_ns is not None), None)
     plots = plots_of_both(b, a, told.a_zero_ns - told.b_zero_ns, ("B", "A"), onset)
     plots += statistics_of_both(statistics_of(b), statistics_of(a), ("B", "A"))
     silent = "".join(f"<li>{cell_text(text, 600)}</li>" for text in (*told.not_assessed, *told.notes))
