@@ -166,11 +166,18 @@ class Operations(RuleBasedStateMachine):
     @rule(target=cases, first=cases, other=cases)
     def merge(self, first: Case, other: Case) -> Case:
         """Merge two logs; where both have the same message, a format may keep one of the two."""
-        topics = {**first.due, **other.due}
-        due = _by_time({topic: [*first.due.get(topic, ()), *other.due.get(topic, ())] for topic in topics})
+        due = _by_time({topic: self._of_both(topic, first, other) for topic in {**first.due, **other.due}})
         most = max(first, other, key=lambda case: case.appended)
         case = self._written(most, lambda path: merge([first.path, other.path], path), due, once=True)
         return case if case is not most else first
+
+    def _of_both(self, topic: str, first: Case, other: Case) -> list[tuple[int, bytes]]:
+        """Return the messages of a channel in two logs; a message that one log has completed is that of the first."""
+        messages, others = first.due.get(topic, []), other.due.get(topic, [])
+        if topic in self._completed:
+            known = {row[0] for row in messages}
+            others = [row for row in others if row[0] not in known]
+        return [*messages, *others]
 
     @rule(target=cases, case=cases, first=_SHARE, last=_SHARE)
     def append(self, case: Case, first: float, last: float) -> Case:
