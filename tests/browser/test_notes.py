@@ -92,6 +92,7 @@ def test_notes_that_cannot_be_written_stay_in_the_page_and_can_be_saved(view, tm
     page.keyboard.press("b")
     assert "stays in this page" in page.inner_text("dialog.note")
     page.keyboard.press("Escape")
+    page.wait_for_selector("dialog.note", state="detached")
     write(found, "b", "Mine")
     assert "Kept in this page only" in page.inner_text("#said")
     assert page.inner_text("#lower .noted .what") == "Mine"

@@ -170,11 +170,12 @@ cdef extern from *:
     static void logreel_forget(int64_t number) {
         logreel_slot* slot = logreel_slot_at(number);
         if (!slot) return;
-        LOGREEL_STORE(&slot->version, slot->version + 1);
+        uint64_t version = LOGREEL_LOAD(&slot->version);
+        LOGREEL_STORE(&slot->version, version + 1);
         LOGREEL_STORE(&slot->start, 0);
         LOGREEL_STORE(&slot->end, 0);
         LOGREEL_STORE(&slot->lost, 0);
-        LOGREEL_STORE(&slot->version, slot->version + 1);
+        LOGREEL_STORE(&slot->version, version + 2);
     }
     #endif
     """
