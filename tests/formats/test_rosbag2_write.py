@@ -541,3 +541,22 @@ def test_a_bag_that_cannot_be_continued_stays(tmp_path: Path) -> None:
         assert path.read_bytes() == before
         assert not path.with_name(path.name + ".active").exists()
     database.close()
+
+
+@pytest.mark.parametrize("end", ["-wal", "-journal"])
+def test_a_new_database_is_not_written_beside_transactions_of_an_older_one(tmp_path: Path, end: str) -> None:
+    source, path = tmp_path / "walk.db3", tmp_path / "new.db3"
+    write(source, walk()).close()
+    beside = tmp_path / f"new.db3{end}"
+    beside.write_bytes(b"transactions")
+    for write_it in (
+        lambda: logreel.slice(source, path, force=True),
+        lambda: logreel.convert(source, path, force=True),
+        lambda: logreel.create(path, force=True),
+    ):
+        with pytest.raises(LogError, match="belongs to an older database"):
+            write_it()
+        assert sorted(file.name for file in tmp_path.iterdir()) == [f"new.db3{end}", "walk.db3"]
+    beside.write_bytes(b"")
+    logreel.slice(source, path)
+    assert logreel.open(path).message_count == logreel.open(source).message_count

@@ -51,6 +51,17 @@ def with_wal(source: Source, problems: list[Problem]) -> Buffer:
     return data
 
 
+def refuse_transactions(path: str) -> None:
+    """Raise LogError if transactions of an older database lie where SQLite would apply them to a new one at *path*."""
+    for end in (SUFFIX, JOURNAL):
+        if os.path.exists(path + end) and os.path.getsize(path + end):
+            raise LogError(
+                "belongs to an older database: SQLite would apply it to the new one",
+                path=path + end,
+                hint="remove it, or write to another name",
+            )
+
+
 def _modified(source: Source) -> tuple[int, bytes]:
     """Return what changes of a growing database and its write-ahead log when pages are copied from this."""
     if source.file is None or not source.grows:

@@ -40,6 +40,7 @@ from logreel.formats.rosbag2.page_writer import (
 )
 from logreel.formats.rosbag2.reader import TopicRow
 from logreel.formats.rosbag2.scan_builder import Bag
+from logreel.formats.rosbag2.wal import refuse_transactions
 from logreel.io import zstd
 from logreel.io.append_file import ACTIVE, Appender
 from logreel.io.arrays import I64
@@ -262,6 +263,7 @@ class Bag2Writer(FormatWriter):
     def __init__(self, out: Appender, compression: str = "none") -> None:
         if compression not in COMPRESSIONS:
             raise UsageError(f"compression {compression!r}; {self.title} has {', '.join(COMPRESSIONS)}")
+        refuse_transactions(out.name)
         self._pack = zstd.compressor(LEVEL) if compression != "none" else None
         self.schemas: Bag2SchemaMaker = Bag2SchemaMaker(self.title)
         super().__init__(out, self.schemas)
