@@ -152,6 +152,7 @@ NO_LIMITS = {
     "formats/rosbag2/pages.py:MAX_PAGE",
     "formats/rosbag2/reader.py:HEAD_BYTES",
     "formats/rosbag2/reader.py:MAX_SIZE",
+    "formats/rosbag2/writer.py:MOST_FILES",
     # How far readers look for evidence, how the index is divided, and how much is kept to be faster.
     "formats/rosbag/records.py:LONGEST_FOUND",
     "formats/rosbag/records.py:MAX_LINE",
