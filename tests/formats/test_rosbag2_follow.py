@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-import sqlite3
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -51,17 +53,52 @@ class Follower:
         self._thread.join()
 
 
-def begun(path: Path, mode: str) -> sqlite3.Connection:
-    """Return the connection to a database without messages."""
-    database = write(path, [])
-    database.execute(f"PRAGMA journal_mode={mode}")
-    return database
+class Recorder:
+    """A process that writes messages by SQLite; only others than itself see the locks of a process."""
 
-
-def put(database: sqlite3.Connection, messages: Iterable[Message]) -> None:
+    CODE = """
+import json, sys
+from pathlib import Path
+from support.samples.rosbag2.builder import add, write
+path, mode = sys.argv[1:]
+database = write(Path(path), [])
+database.execute(f"PRAGMA journal_mode={mode}")
+database.execute("PRAGMA wal_autocheckpoint=40")
+print("begun", flush=True)
+for line in sys.stdin:
     database.execute("BEGIN")
-    add(database, messages)
+    add(database, [(topic, time, bytes.fromhex(data)) for topic, time, data in json.loads(line)])
     database.execute("COMMIT")
+    print("put", flush=True)
+database.close()
+"""
+
+    def __init__(self, path: Path, mode: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", self.CODE, str(path), mode],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self._wait("begun")
+
+    def _wait(self, word: str) -> None:
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == f"{word}\n"
+
+    def put(self, messages: Iterable[Message]) -> None:
+        """Write messages as one transaction."""
+        assert self._process.stdin is not None
+        lines = [(topic, time, bytes(data).hex()) for topic, time, data in messages]
+        self._process.stdin.write(f"{json.dumps(lines)}\n")
+        self._process.stdin.flush()
+        self._wait("put")
+
+    def close(self) -> None:
+        """Close the database."""
+        self._process.communicate()
+        assert self._process.returncode == 0
 
 
 #: Messages that fit into pages that are there, and large ones.
@@ -76,11 +113,10 @@ SIZES: dict[str, Callable[[], list[Message]]] = {
 def test_what_sqlite_commits_is_yielded_once(tmp_path: Path, mode: str, size: str) -> None:
     """Also messages for which the file gets no byte more, those in the write-ahead log, and after its checkpoints."""
     messages, path = SIZES[size](), tmp_path / "a.db3"
-    database = begun(path, mode)
-    database.execute("PRAGMA wal_autocheckpoint=40")
+    database = Recorder(path, mode)
     with logreel.open(path) as log, Follower(log) as follower:
         for lo in range(0, len(messages), 7):
-            put(database, messages[lo : lo + 7])
+            database.put(messages[lo : lo + 7])
             if lo < 100:
                 # In step, so that each commit is a look of its own.
                 follower.wait(min(lo + 7, len(messages)))
@@ -98,7 +134,8 @@ def test_a_transaction_that_is_being_written_is_waited_for(tmp_path: Path) -> No
     path, source = tmp_path / "a.db3", tmp_path / "source.db3"
     database = write(source, walk(30, 6000))
     before = source.read_bytes()
-    put(database, [(topic, time + 10**12, data) for topic, time, data in walk(60, 6000)])
+    add(database, [(topic, time + 10**12, data) for topic, time, data in walk(60, 6000)])
+    database.commit()
     database.close()
     after = source.read_bytes()
     path.write_bytes(before)
@@ -117,18 +154,18 @@ def test_a_transaction_that_is_being_written_is_waited_for(tmp_path: Path) -> No
 def test_a_folder_is_followed_part_after_part(tmp_path: Path) -> None:
     folder, messages = tmp_path / "drive", walk(90, 3000)
     folder.mkdir()
-    database = begun(folder / "drive_0.db3", "WAL")
-    put(database, messages[:10])
+    database = Recorder(folder / "drive_0.db3", "WAL")
+    database.put(messages[:10])
     log = open_growing(folder)
     assert log is not None
     with Follower(log) as follower:
         for part in range(3):
             for lo in range(30 * part + 10 * (part == 0), 30 * part + 30, 10):
-                put(database, messages[lo : lo + 10])
+                database.put(messages[lo : lo + 10])
                 time.sleep(0.05)
             database.close()
             if part < 2:
-                database = begun(folder / f"drive_{part + 1}.db3", "WAL")
+                database = Recorder(folder / f"drive_{part + 1}.db3", "WAL")
         follower.wait(90)
     assert follower.got == rows(messages)
     assert Path(log.name).name == "drive_2.db3"

@@ -189,7 +189,7 @@ def test_the_verb_writes_four_files_and_has_the_exit_codes_of_check(runs: Path, 
 
 
 def test_a_split_recording_is_one_run_with_drawings(runs: Path, run: Run) -> None:
-    logreel.split("bad <&>.ulg", "parts", every=SECOND)
+    logreel.split("bad <&>.ulg", "parts", every=20 * SECOND)
     parts = sorted(str(path) for path in Path("parts").iterdir())
     assert len(parts) > 1
     words = ("--contract", "c.toml", "--baseline", "good.ulg", "-o", "out")

@@ -20,6 +20,8 @@ from logreel.io.source import Source
 
 #: Nanoseconds without a write after which a file may have been left by its writer.
 QUIET = 10**9
+#: Nanoseconds in which a file system may give two writes the same time.
+TIME_STEP = 20_000_000
 #: A named pipe without a writer does not open otherwise.
 _FLAGS = os.O_RDONLY | FLAGS | NO_WAIT
 
@@ -133,10 +135,20 @@ class GrowingFile:
         is_active = active is not None and os.path.samestat(active, found)
         self.was_active |= is_active
         place = self.active if is_active else self.target
-        self._seen = {path: _signature(path) for path in self._beside}
+        # Times have steps: what is written within one of them looks as before.
+        now = time.time_ns()
+        self._seen = {
+            path: signature
+            for path in self._beside
+            if (signature := _signature(path)) and now - signature[-1] > TIME_STEP
+        }
         source = Source.of_file(self._handle, name, place, self.guard, grows=True)
         self._size, source.beside = source.size, self._beside
         return source
+
+    def look_again(self) -> None:
+        """Let the next look find what is beside changed: what there is now could not be read."""
+        self._seen = {}
 
     def still_has(self, source: Source) -> bool:
         """Return whether all bytes of *source* are still in the file; mapped bytes beyond its end must not be read."""

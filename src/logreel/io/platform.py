@@ -10,6 +10,7 @@ import errno
 import mmap
 import os
 import stat
+import struct
 import sys
 import time
 from _thread import allocate_lock
@@ -83,6 +84,20 @@ def is_locked(handle: int) -> bool:
     except OSError as error:
         return error.errno in _HELD
     return False
+
+
+def is_range_locked(handle: int, start: int, size: int) -> bool:
+    """Return whether another process writes under a lock of bytes of a file; False on systems that cannot tell."""
+    ask = getattr(_fcntl, "F_OFD_GETLK", getattr(_fcntl, "F_GETLK", None))
+    # The order of the members is that of Linux: type, whence, start, size, process.
+    if _fcntl is None or ask is None or not sys.platform.startswith("linux"):
+        return False
+    flock = struct.Struct("@hhqqi4x")
+    try:
+        answer = _fcntl.fcntl(handle, ask, flock.pack(_fcntl.F_RDLCK, os.SEEK_SET, start, size, 0))
+    except OSError:
+        return False
+    return bool(flock.unpack(answer)[0] != _fcntl.F_UNLCK)
 
 
 def _at_locked_byte(handle: int, mode: int) -> None:

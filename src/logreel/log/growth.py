@@ -143,7 +143,9 @@ class Growth:
         try:
             name, scan = self._rescan(source, self._is_other, self.complete)
         except LogError:
-            # The beginning of a file may be too short to be recognised.
+            # The beginning of a file may be too short to be recognised; a database may be in the middle of a change.
+            if isinstance(self._file, GrowingFile):
+                self._file.look_again()
             return 0
         if self._is_other:
             resumes = BEGIN if self._was_empty else _resumed((old, old_index), (source, scan.index))

@@ -64,17 +64,12 @@ class Bag:
 
 
 def scan(source: Source) -> Scan:
-    """Return the Scan of a database; raise LogError for one that is no database of rosbag2.
-
-    Of a growing one also while a transaction is written: its pages come one after another, the first one first.
-    """
+    """Return the Scan of a database; raise LogError for one that is no database of rosbag2, or while it is written."""
     reader = DatabaseReader(source)
-    changes = _changes(source)
+    # Pages come one after another, the first one first, also from writers without locks.
     if source.grows and reader.pages.stated_count > reader.pages.count:
         raise LogError("a transaction is being written", path=source.name)
     bag = _bag(source, reader.read())
-    if source.grows and _changes(source) != changes:
-        raise LogError("a transaction was written meanwhile", path=source.name)
     file, messages, problems = bag.file, bag.file.messages, bag.file.problems
     topics = file.topics
     # Of two rows with one number the first counts.
@@ -98,11 +93,6 @@ def scan(source: Source) -> Scan:
         utc_offset=lambda: 0 if epoch == "unix" else None,
         format_state=bag,
     )
-
-
-def _changes(source: Source) -> bytes:
-    """Return what SQLite changes in the header of a database with each transaction: the counter, and the pages."""
-    return source.read(24, 8)
 
 
 def _verify(bag: Bag) -> Iterator[Finding]:

@@ -17,21 +17,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError, Problem
-from logreel.io.platform import map_file, map_to_change
+from logreel.io.platform import is_range_locked, map_file, map_to_change
 from logreel.io.source import Buffer, Source
 
 #: Bytes of the headers of the file and of each frame.
 _HEAD, _FRAME = 32, 24
 _BIG, _LITTLE = 0x377F0683, 0x377F0682
 SUFFIX, JOURNAL = "-wal", "-journal"
+#: Bytes that SQLite locks while it writes the pages of a transaction, and how many: https://sqlite.org/lockingv3.html
+_EXCLUSIVE = 0x40000002, 510
+#: Where the first page has the counter of changes and the number of pages, and their bytes.
+_COUNTERS = 24, 8
 
 
 def with_wal(source: Source, problems: list[Problem]) -> Buffer:
     """Return the bytes of a database with the committed pages of the write-ahead log beside it.
 
-    They are put together in a temporary file; without a log, the bytes are those of *source*. What the log has behind
-    the last commit is a Problem ``wal`` with its bytes, and a hot journal, which nothing reads, one ``journal``. Raises
-    LogError if the recorder copied pages of a growing log meanwhile.
+    They are put together in a temporary file; without a log, the bytes are those of *source*, or of a copy if it grows.
+    What the log has behind the last commit is a Problem ``wal`` with its bytes, and a hot journal, which nothing reads,
+    one ``journal``. Raises LogError if the recorder writes a transaction, or copies pages of a growing log, meanwhile.
     """
     if source.file is None:
         return source.data
@@ -44,11 +48,28 @@ def with_wal(source: Source, problems: list[Problem]) -> Buffer:
     modified = _modified(source)
     log = _log_beside(source)
     if not len(log):
-        return source.data
+        return _copied(source) if source.grows else source.data
     data = _merged(source, log, problems)
     if source.grows and _modified(source) != modified:
         raise LogError("pages are being copied from the write-ahead log", path=source.name)
     return data
+
+
+def _copied(source: Source) -> Buffer:
+    """Return a copy of a growing database as it is between two transactions: SQLite changes pages where they are.
+
+    A transaction changes the counter in the first page first, and holds a lock of other processes until all is there.
+    """
+    before = source.read(*_COUNTERS)
+    # A recorder that gives the complete file another name has written all of it.
+    with suppress(FileNotFoundError), open(str(source.file), "rb") as file:
+        if is_range_locked(file.fileno(), *_EXCLUSIVE):
+            raise LogError("a transaction is being written", path=source.name)
+    pages = _spooled(source.data)
+    if source.read(*_COUNTERS) != before:
+        raise LogError("a transaction was written meanwhile", path=source.name)
+    pages.flags.writeable = False
+    return pages
 
 
 def refuse_transactions(path: str) -> None:
@@ -107,16 +128,23 @@ def _merged(source: Source, log: Buffer, problems: list[Problem]) -> Buffer:
     text = f"{len(frames.page)} pages are from {name}: the recorder was not closed"
     problems.append(Problem("wal", end, 0, False, text))
     size, total = frames.size, frames.count * frames.size
-    with tempfile.TemporaryFile(prefix="logreel-") as spool:
-        spool.write(source.data[:total].data)
-        spool.truncate(total)
-        data = map_to_change(spool.fileno(), total)
-    pages = np.frombuffer(data, np.uint8)
+    pages = _spooled(source.data[:total], total)
     for page, at in zip(frames.page.tolist(), frames.at.tolist(), strict=True):
         if page <= frames.count:
             pages[(page - 1) * size : page * size] = log[at : at + size]
     pages.flags.writeable = False
     return pages
+
+
+def _spooled(data: Buffer, size: int | None = None) -> Buffer:
+    """Return bytes in a temporary file that can be changed, with zeros up to *size*."""
+    size = len(data) if size is None else size
+    if not size:
+        return np.zeros(0, np.uint8)
+    with tempfile.TemporaryFile(prefix="logreel-") as spool:
+        spool.write(data.data)
+        spool.truncate(size)
+        return np.frombuffer(map_to_change(spool.fileno(), size), np.uint8)
 
 
 class _Frames:
