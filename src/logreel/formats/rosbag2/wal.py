@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import struct
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError, Problem
+from logreel.io.growing_file import TIME_STEP
 from logreel.io.platform import is_range_locked, map_file, map_to_change
 from logreel.io.source import Buffer, Source
 
@@ -49,6 +51,9 @@ def with_wal(source: Source, problems: list[Problem]) -> Buffer:
     log = _log_beside(source)
     if not len(log):
         return _copied(source) if source.grows else source.data
+    # Within a step of the times of files, pages that are copied while the log is read would not be noticed below.
+    if source.grows and time.time_ns() - modified[0] < TIME_STEP:
+        raise LogError("pages were copied from the write-ahead log just now", path=source.name)
     data = _merged(source, log, problems)
     if source.grows and _modified(source) != modified:
         raise LogError("pages are being copied from the write-ahead log", path=source.name)
