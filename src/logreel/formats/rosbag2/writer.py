@@ -452,6 +452,8 @@ def append(out: Appender, log: Log, **options: Any) -> Bag2Writer:
     if lost is not None:
         raise LogError(f"is damaged: {lost.text}", path=log.name, offset=lost.offset)
     writer.commit()
+    # Whoever has the Writer may rely on the old messages in the unfinished file.
+    out.flush()
     return writer
 
 
