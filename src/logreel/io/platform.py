@@ -14,6 +14,8 @@ import struct
 import sys
 import time
 from _thread import allocate_lock
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -101,12 +103,19 @@ def is_range_locked(handle: int, start: int, size: int) -> bool:
 
 
 def _at_locked_byte(handle: int, mode: int) -> None:
-    """Lock or free the byte that stands for a file; its position is afterwards where it was."""
+    """Lock or free the byte that stands for a file."""
+    with _moved(handle, _LOCKED_BYTE):
+        _msvcrt.locking(handle, mode, 1)  # type: ignore[union-attr]
+
+
+@contextmanager
+def _moved(handle: int, place: int) -> Iterator[None]:
+    """Have the position of an open file at *place* in the block; it is afterwards where it was."""
     with _moving:
         before = os.lseek(handle, 0, os.SEEK_CUR)
         try:
-            os.lseek(handle, _LOCKED_BYTE, os.SEEK_SET)
-            _msvcrt.locking(handle, mode, 1)  # type: ignore[union-attr]
+            os.lseek(handle, place, os.SEEK_SET)
+            yield
         finally:
             os.lseek(handle, before, os.SEEK_SET)
 
@@ -118,13 +127,8 @@ def read_at(handle: int, size: int, place: int) -> bytes:
     """Return at most *size* bytes from *place* on; the position of the file stays."""
     if _HAS_POSITIONS:
         return os.pread(handle, size, place)
-    with _moving:
-        before = os.lseek(handle, 0, os.SEEK_CUR)
-        try:
-            os.lseek(handle, place, os.SEEK_SET)
-            return os.read(handle, size)
-        finally:
-            os.lseek(handle, before, os.SEEK_SET)
+    with _moved(handle, place):
+        return os.read(handle, size)
 
 
 def write_at(handle: int, data: ReadableBuffer, place: int, shown: object = None) -> None:
@@ -143,13 +147,8 @@ def write_at(handle: int, data: ReadableBuffer, place: int, shown: object = None
 def _write_part(handle: int, data: memoryview, place: int) -> int:
     if _HAS_POSITIONS:
         return os.pwrite(handle, data, place)
-    with _moving:
-        before = os.lseek(handle, 0, os.SEEK_CUR)
-        try:
-            os.lseek(handle, place, os.SEEK_SET)
-            return os.write(handle, data)
-        finally:
-            os.lseek(handle, before, os.SEEK_SET)
+    with _moved(handle, place):
+        return os.write(handle, data)
 
 
 #: The bytes of a mapped file, or of its twin in memory.

@@ -49,13 +49,13 @@ def with_wal(source: Source, problems: list[Problem]) -> Buffer:
         problems.append(Problem("journal", 0, 0, False, text))
     modified = _modified(source)
     log = _log_beside(source)
-    if not len(log):
-        return _copied(source) if source.grows else source.data
     # Within a step of the times of files, pages that are copied while the log is read would not be noticed below.
-    if source.grows and time.time_ns() - modified[0] < TIME_STEP:
+    if source.grows and len(log) and time.time_ns() - modified[0] < TIME_STEP:
         raise LogError("pages were copied from the write-ahead log just now", path=source.name)
-    data = _merged(source, log, problems)
-    if source.grows and _modified(source) != modified:
+    data = _merged(source, log, problems) if len(log) else None
+    if data is None:
+        data = _copied(source) if source.grows else source.data
+    if source.grows and len(log) and _modified(source) != modified:
         raise LogError("pages are being copied from the write-ahead log", path=source.name)
     return data
 
@@ -119,17 +119,18 @@ def heads(source: Source, size: int) -> Iterator[bytes]:
             yield file.read(size)
 
 
-def _merged(source: Source, log: Buffer, problems: list[Problem]) -> Buffer:
+def _merged(source: Source, log: Buffer, problems: list[Problem]) -> Buffer | None:
+    """Return a copy of a database with the pages of its log; None if the log has none that count."""
     name, end = "the write-ahead log beside the database", source.size
     frames = _Frames(log)
     if frames.error:
         problems.append(Problem("wal", end, len(log), True, f"{name} is not read: {frames.error}"))
-        return source.data
+        return None
     if frames.rest:
         text = f"{name} has {frames.rest} bytes of a transaction that was not finished, or damaged"
         problems.append(Problem("wal", end, frames.rest, True, text))
     if not len(frames.page):
-        return source.data
+        return None
     text = f"{len(frames.page)} pages are from {name}: the recorder was not closed"
     problems.append(Problem("wal", end, 0, False, text))
     size, total = frames.size, frames.count * frames.size
