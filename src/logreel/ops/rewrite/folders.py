@@ -21,7 +21,7 @@ from logreel.ops.selection import Selection
 from logreel.registry.format import Format
 from logreel.registry.new_folder import NewFolder
 from logreel.registry.open import open_log
-from logreel.registry.registry import formats
+from logreel.registry.registry import log_suffixes
 
 #: Writes parts of logs to a file.
 Write = Callable[[Sequence[Part], Target], Rewritten]
@@ -36,7 +36,7 @@ def to_folder(parts: Sequence[Part], target: Target, write: Write, copy: Write) 
     log = parts[0].log
     fmt = format_to_write(target.path, log, target.format) if target.foreign else format_of(log)
     named = target.path.rstrip("/" + os.sep).lower()
-    if fmt.new_folder is None or any(named.endswith(other.suffixes) for other in formats().values()):
+    if fmt.new_folder is None or named.endswith(log_suffixes()):
         raise UsageError("is the name of a file: leave out the slash at the end", path=target.path)
     new = fmt.new_folder()
     options = {name: target.options[name] for name in new.options if name in target.options}
