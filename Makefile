@@ -23,7 +23,7 @@ PACKAGES := $(wildcard packages/*)
 DROP_KERNELS = rm -rf build src/logreel/kernels/*.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-packages test-fleet test-train lint style bench bench-results bench-contracts bench-comparisons red-page bench-instructions oracles fuzz fuzz-coverage soak shrink asan screenshots docs site man release-check build test-wheels test-twins clean
+.PHONY: help demo test check test-packages test-fleet test-train lint style bench bench-results bench-contracts bench-comparisons red-page bench-instructions oracles fuzz fuzz-coverage soak shrink asan screenshots docs site man release-check build test-wheels test-twins fresh clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -168,6 +168,11 @@ test-twins: $(VENV)/.test ## reading, writing and indexes with the twins of what
 
 test-wheels: $(VENV)/.test build ## install the wheel into bare environments: every Python here, every extra alone (20 minutes)
 	LOGREEL_WHEELS=dist $(BIN)/python -m pytest $(PYTEST_ARGS) tests/test_wheels.py
+
+FRESH ?= build/fresh.json
+fresh: $(VENV)/.test ## what a stranger types, in an empty folder: make demo, README, tutorial, every recipe; FRESH=FILE gets the times
+	@mkdir -p build
+	LOGREEL_FRESH=$(abspath $(FRESH)) $(BIN)/python -m pytest -q tests/test_fresh_start.py
 
 clean: ## back to a fresh checkout
 	$(DROP_KERNELS)

@@ -1,139 +1,21 @@
-"""Every example of README.md and docs/ runs, and prints the output that the page shows.
-
-``python`` blocks share one namespace per page. ``console`` blocks run their ``$ logreel …`` lines; output
-shown below a command is compared with doctest's ``...`` wildcards. ``sh`` blocks run the lines that begin
-with ``logreel`` or ``./logreel``. All run in page order in one temporary directory. Two HTML comments steer this:
-``<!-- no-test: reason -->`` just before a block skips it, ``<!-- setup: python code -->`` runs unseen.
-"""
+"""Every example of README.md and docs/ runs, and prints the output that the page shows (support/harness/pages.py)."""
 
 from __future__ import annotations
 
-import doctest
 import os
 import re
-import shlex
 import subprocess
 import sys
-import textwrap
-from collections.abc import Iterator, Sequence
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 
 from logreel.formats.koblenz import definitions as koblenz
 from support.harness.forked import forked
+from support.harness.pages import PROCESS, blocks, commands, run_command, run_page
 
 ROOT = Path(__file__).resolve().parents[1]
-FENCE = re.compile(r"(?P<indent> *)(?P<fence>`{3,}|~{3,}) *(?P<language>[\w-]*)")
-COMMENT = re.compile(r"<!--\s*(?P<kind>no-test|setup):(?P<text>.*?)-->", re.DOTALL)
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-SHELLS = {"sh", "bash", "shell"}
-#: A page must not depend on the terminal in which it is run.
-ENVIRONMENT = {
-    "COLUMNS": "120",
-    "NO_COLOR": "1",
-    "TERM": "dumb",
-    "PYTHONWARNINGS": "error",
-    "LC_ALL": "C.UTF-8",
-}
-#: What users start.
-PROCESS = (sys.executable, "-m", "logreel")
-
-
-class Block(NamedTuple):
-    """A fenced block, or the code of a setup comment; *line*: number of its first code line."""
-
-    line: int
-    language: str
-    code: str
-
-
-def blocks(page: str) -> Iterator[Block]:
-    """Yield the blocks of a page that are to be run, in order."""
-    lines = page.splitlines()
-    skip, at = False, 0
-    while at < len(lines):
-        start = at
-        at += 1
-        if opening := FENCE.match(lines[start]):
-            close = re.compile(rf" *{opening['fence']}[`~]* *$")
-            while at < len(lines) and not close.match(lines[at]):
-                at += 1
-            if not skip:
-                code = "\n".join(lines[start + 1 : at]) + "\n"
-                yield Block(start + 2, opening["language"], textwrap.dedent(code))
-            skip, at = False, at + 1
-        elif lines[start].lstrip().startswith("<!--"):
-            while "-->" not in lines[at - 1] and at < len(lines):
-                at += 1
-            comment = COMMENT.search("\n".join(lines[start:at]))
-            if comment and comment["kind"] == "setup":
-                yield Block(start + 1, "python", textwrap.dedent(comment["text"]).lstrip(" "))
-            skip = bool(comment and comment["kind"] == "no-test" and comment["text"].strip())
-        elif lines[start].strip():
-            skip = False
-
-
-def commands(block: Block) -> Iterator[tuple[int, str, str]]:
-    """Yield line, shell command and expected output ("" = not compared) of every logreel call in a block."""
-    prompt = r"\$ " if block.language == "console" else r"(?:\$ )?"
-    head = re.compile(rf"^{prompt}((?:\./)?logreel (?:\\\n|.)*)\n", re.MULTILINE)
-    for call in head.finditer(block.code):
-        line = block.line + block.code.count("\n", 0, call.start())
-        output = ""
-        if block.language == "console":
-            output = re.split(r"^\$ ", block.code[call.end() :], maxsplit=1, flags=re.MULTILINE)[0]
-        yield line, re.sub(r"\\\n(> )?", "", call[1]), output.rstrip("\n")
-
-
-def run_command(page: str, line: int, command: str, expected: str, program: Sequence[str] = PROCESS) -> None:
-    """Run a shell line in which *program* is ``logreel``, pipes included; without it that of this interpreter."""
-    plain = re.sub(r"(?<![\w./])\./logreel\b", "logreel", command)
-    script = f'logreel() {{ {shlex.join(program)} "$@"; }}\n{plain}\n'
-    path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]))
-    done = subprocess.run(
-        ["sh", "-c", script],
-        env={**os.environ, **ENVIRONMENT, "PYTHONPATH": path},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, f"{page}:{line}: {command}: exit {done.returncode}\n{done.stdout}"
-    if expected:
-        example = doctest.Example(command, expected + "\n")
-        checker = doctest.OutputChecker()
-        if not checker.check_output(example.want, done.stdout, FLAGS):
-            pytest.fail(f"{page}:{line}: {command}\n{checker.output_difference(example, done.stdout, FLAGS)}")
-
-
-def run_python(page: str, block: Block, names: dict[str, Any]) -> None:
-    """Run a block, as a doctest if it shows prompts; tracebacks point into the page."""
-    if block.code.lstrip().startswith(">>>"):
-        test = doctest.DocTestParser().get_doctest(block.code, names, page, page, block.line - 1)
-        report: list[str] = []
-        doctest.DocTestRunner(optionflags=FLAGS).run(test, out=report.append, clear_globs=False)
-        names.update(test.globs)
-        assert not report, "".join(report)
-    else:
-        exec(compile("\n" * (block.line - 1) + block.code, page, "exec"), names)  # noqa: S102 - our own pages
-
-
-def run_page(page: str, text: str, program: Sequence[str] = PROCESS) -> None:
-    """Run all blocks of a page in the current directory; *program* is ``logreel``."""
-    names: dict[str, Any] = {"__name__": "__page__"}
-    for block in blocks(text):
-        if block.language in {"python", "pycon"}:
-            run_python(page, block, names)
-        elif block.language in {"console", *SHELLS}:
-            for line, command, expected in commands(block):
-                run_command(page, line, command, expected, program)
-
-
 SKILL = ROOT / "skills/logreel/SKILL.md"
 PAGES = [
     path for path in (ROOT / "README.md", SKILL, *sorted((ROOT / "docs").rglob("*.md"))) if path.exists()
@@ -307,7 +189,7 @@ def test_output_is_compared_with_wildcards() -> None:
     version = f"Python {sys.version.split()[0]}"
     run_command("page.md", 1, f"'{sys.executable}' --version", "Python 3...")
     run_command("page.md", 1, f"'{sys.executable}' --version", version)
-    with pytest.raises(pytest.fail.Exception, match=r"page\.md:7"):
+    with pytest.raises(AssertionError, match=r"page\.md:7"):
         run_command("page.md", 7, f"'{sys.executable}' --version", "Python 2...")
     with pytest.raises(AssertionError, match="exit 3"):
         run_command("page.md", 1, "exit 3", "")
