@@ -23,6 +23,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results.json"
+#: Of ``make fresh``.
+FRESH = ROOT / "bench" / "fresh.json"
 CHART = ROOT / "docs" / "images" / "speed.svg"
 PLACE = re.compile(r"(<!-- bench:(.+?) -->)(.*?)(<!-- /bench -->)", re.DOTALL)
 #: By format: the other library, and its colour.
@@ -276,6 +278,22 @@ def speed_carla(r: Results) -> str:
     )
 
 
+def fresh_start(_: Results) -> str:
+    """What a stranger types in an empty folder, as ``make fresh`` has timed it."""
+    if not FRESH.exists():
+        return "(not measured)"
+    content = json.loads(FRESH.read_text())
+    pages = content["parts"]
+    rows = []
+    for step, took in content["steps"].items():
+        if parts := pages.get(step):
+            slowest = max(parts, key=parts.get)
+            rows.append([f"the examples of {step}", seconds(took), f"{slowest}: {seconds(parts[slowest])}"])
+        else:
+            rows.append([f"`{step}`" if step.startswith(("make", "pip")) else step, seconds(took), ""])
+    return _table(["step", "time", "longest part"], rows) + f"\n\nOne run; {content['about']}."
+
+
 def _of_values(r: Results, group: str, job: str, names: dict[str, str]) -> list[list[str]]:
     """Return rows of a title and values of a job; a title names several values with commas between."""
     rows = []
@@ -466,6 +484,7 @@ TEXTS: dict[str, Callable[[Results], str]] = {
         speed_rewrite,
         speed_mcap,
         speed_carla,
+        fresh_start,
         view_alone,
         view_peers,
         remote_tasks,

@@ -118,9 +118,43 @@ def _startup() -> Group:
     )
 
 
+#: What ``logreel.open`` and the first column of a ULog import, without what they do.
+IMPORTED = (
+    "import numpy, logreel.io.source, logreel.log.log, logreel.registry.open, logreel.formats.ulog.reader, "
+    "logreel.formats.ulog.scan_builder, logreel.log.columns, logreel.layout.numpy_columns"
+)
+
+
+def _first_column() -> Group:
+    """Parts of the way to the first column of a small ULog, beside pyulog.
+
+    OpenBLAS has one thread: others wait for work for 27 ms after NumPy is loaded, and that waiting is CPU time, too.
+    """
+    topic, field = COLUMN["ulog"]
+    every, column = (OURS[step].format(topic=topic, field=field) for step in (STEPS[2], STEPS[1]))
+    pyulog = PEERS["pyulog"]
+    parts = {
+        "import numpy": ("import numpy",),
+        "import numpy and pyulog": (pyulog[""],),
+        "pyulog: one column": (pyulog[""], pyulog["one column"].format(topic=topic)),
+        "pyulog: every field": (pyulog[""], pyulog["every field as NumPy"]),
+        "import numpy and what opens a ULog": (IMPORTED,),
+        "open": ("import logreel", "logreel.open(path)"),
+        "one column": ("import logreel", column),
+        "every field": ("import logreel", every),
+    }
+    jobs = tuple(
+        Job(name, command=("env", "OPENBLAS_NUM_THREADS=1", *_python(*lines)), rounds=25, needs=needs)
+        for name, lines in parts.items()
+        for needs in (("pyulog",) if "pyulog" in name else (),)
+    )
+    title = "The first column of a ULog of 0.1 MB, one thread of OpenBLAS"
+    return Group("first-column", title, _log("ulog", 0.1), jobs, (), "cpu")
+
+
 def groups(x: float) -> list[Group]:
     """Return a group for each format and size; with *x* below 1 the sizes of a quick run."""
-    found = [_startup()]
+    found = [_startup(), _first_column()]
     for megabytes, rounds in SIZES.items():
         for log_format, title in (
             ("ulog", "ULog"),
