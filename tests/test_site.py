@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -125,10 +126,15 @@ def test_versions_stay_beside_each_other(tmp_path: Path) -> None:
     for name in ("0.9.0", "0.10.0", "0.10.0.dev3", "0.10.0.1", "dev"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "index.html").touch()
+    (tmp_path / "0.9.0/howto").mkdir()
+    (tmp_path / "0.9.0/howto/convert.html").touch()
     site.list_versions(tmp_path, "0.10.0")
-    assert (
-        tmp_path / "versions.js"
-    ).read_text() == 'window.LOGREEL_VERSIONS = ["0.10.0.1", "0.10.0", "0.10.0.dev3", "0.9.0", "dev"];\n'
+    begin, _, versions = (tmp_path / "versions.js").read_text().partition(" = ")
+    assert begin == "window.LOGREEL_VERSIONS"
+    pages = json.loads(versions.removesuffix(";\n"))
+    assert [*pages] == ["0.10.0.1", "0.10.0", "0.10.0.dev3", "0.9.0", "dev"]
+    assert pages["0.9.0"] == ["howto/convert.html", "index.html"]
+    assert pages["dev"] == ["index.html"]
     assert "url=0.10.0/index.html" in (tmp_path / "index.html").read_text()
 
 

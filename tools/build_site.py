@@ -2,7 +2,7 @@
 
 The pages are docs/ as it is. Added are a page for each verb, made from its options, and one for each public name, made
 from its docstring. The order of the pages is that of docs/README.md. Each version has a folder of its own in FOLDER, so
-that building one leaves the others; ``versions.js`` beside them lists them.
+that building one leaves the others; ``versions.js`` beside them lists them and their pages.
 """
 
 from __future__ import annotations
@@ -420,14 +420,18 @@ def requests_elsewhere(folder: Path) -> list[str]:
 
 
 def list_versions(folder: Path, newest: str) -> None:
-    """Write the list of the versions in *folder*, and its first page, which leads to *newest*."""
+    """Write the list of the versions in *folder* with their pages, and its first page, which leads to *newest*."""
 
     def order(name: str) -> list[tuple[int, str]]:
         parts = [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"[.+-]", name)]
         return [*parts, (0, "")]  # 1.0.dev2 comes before 1.0, and that before 1.0.1
 
     names = sorted((path.parent.name for path in folder.glob("*/index.html")), key=order, reverse=True)
-    (folder / "versions.js").write_text(f"window.LOGREEL_VERSIONS = {json.dumps(names)};\n", "utf-8")
+    pages = {
+        name: sorted(page.relative_to(folder / name).as_posix() for page in (folder / name).rglob("*.html"))
+        for name in names
+    }
+    (folder / "versions.js").write_text(f"window.LOGREEL_VERSIONS = {json.dumps(pages)};\n", "utf-8")
     (folder / "index.html").write_text(
         '<!doctype html>\n<meta charset="utf-8">\n<title>logreel</title>\n'
         f'<meta http-equiv="refresh" content="0; url={newest}/index.html">\n'

@@ -43,6 +43,7 @@ html_static_path = [str(HERE / "static")]
 templates_path = [str(HERE / "templates")]
 html_css_files = ["site.css"]
 html_js_files = ["versions.js"]
+html_favicon = str(HERE.parents[1] / "src/logreel/outputs/view/static/icon.svg")
 html_copy_source = False
 # Would be requested page by page, which browsers refuse where the site is opened as files.
 html_show_search_summary = False

@@ -1,10 +1,14 @@
-// Fills the list of versions from the file that `make site` writes beside them; leads to the first page of the chosen one.
+// Fills the list of versions from the file that `make site` writes beside them. A choice leads to the same page of that version,
+// or to its first page where it has no such page.
 document.addEventListener("DOMContentLoaded", () => {
   const list = document.getElementById("versions");
-  const versions = window.LOGREEL_VERSIONS || [];
-  if (!list || versions.length < 2) return;
-  list.replaceChildren(...versions.map((name) => new Option(name, name, false, name === list.dataset.this)));
+  const versions = window.LOGREEL_VERSIONS || {};
+  const names = Object.keys(versions);
+  if (!list || names.length < 2) return;
+  const address = (name, page) => new URL(`${list.dataset.top.replace(/\/$/, "")}/${encodeURIComponent(name)}/${page}`, location.href).href;
+  list.replaceChildren(...names.map((name) => new Option(name, name, false, name === list.dataset.this)));
   list.addEventListener("change", () => {
-    location.href = `${list.dataset.top.replace(/\/$/, "")}/${encodeURIComponent(list.value)}/index.html`;
+    const page = location.href.replace(/[?#].*/, "").slice(address(list.dataset.this, "").length);
+    location.href = address(list.value, versions[list.value].includes(page) ? page : "index.html");
   });
 });
