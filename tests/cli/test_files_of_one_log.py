@@ -152,6 +152,7 @@ def test_recover_and_following_name_the_way_for_several_files(
     done = run("recover", *parts, "--as-one", "-o", tmp_path / "out.ulg")
     assert done.code == 2
     assert "recovered one by one" in done.err
+    assert "or the folder into a new folder" in done.err
     assert run("recover", *parts, "-o", f"{tmp_path}/out/").code == 0
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [part.name for part in parts]
     assert run("cat", "-f", *parts).code == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -236,6 +237,8 @@ def _members(intervals: list[tuple[int | None, int | None]]) -> set[int]:
         ({"on": "/x.x"}, "part.mcap", ["part.mcap", "part-2.mcap", "part-3.mcap", "part-4.mcap"]),
         ({"on": "/x.x"}, "..{index:2}", ["_00.mcap", "_01.mcap", "_02.mcap", "_03.mcap"]),
         ({"every": 30}, "{stem}-{start}-{end}", ["a-0-30.mcap", "a-30-49.mcap"]),
+        ({"every": "30ns"}, "{stem}-{start}-{end}", ["a-0-30.mcap", "a-30-49.mcap"]),
+        ({"every": timedelta(seconds=1)}, "{stem}-{start}-{end}", ["a-0-49.mcap"]),
         ({"every": 30}, "{utc}", ["no-utc.mcap", "no-utc-2.mcap"]),
         ({"by_topic": True}, "{index}{topic}", ["0x.mcap", "1y.mcap"]),
         ({"by_topic": True}, None, ["a_x.mcap", "a_y.mcap"]),
@@ -290,6 +293,9 @@ def test_long_values_make_short_names(tmp_path: Path) -> None:
         ({"on": "/x:x,x2"}, NotFoundError, "no field 'x2'"),
         ({"on": "/z.x"}, LogError, "no channel '/z.x'"),
         ({"on": "/x.x", "every": 5}, UsageError, "split by one of"),
+        ({"every": "soon"}, UsageError, "cannot read the length of time 'soon'"),
+        ({"every": 1.5}, UsageError, "a length of time"),
+        ({"every": "-1s"}, UsageError, "a part lasts longer than nothing"),
         ({}, UsageError, "split by one of"),
         ({"where": '"/x".x > 99'}, LogError, "the condition is never true"),
         ({"where": "time_ns > 5"}, UsageError, "in several channels, '/x', '/y': write topic.field"),
@@ -324,3 +330,11 @@ def test_parts_can_keep_the_state_in_force_at_their_start(tmp_path: Path) -> Non
     assert all(len(logreel.open(one.path)["/map"]) == 1 for one in kept)
     for few, more in zip(plain[1:], odom[1:], strict=True):
         assert len(logreel.open(more.path)["/odom"]) == len(logreel.open(few.path)["/odom"]) + 1
+
+
+def test_a_condition_on_a_log_without_messages_says_that_no_channel_has_its_fields(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    with logreel.create(tmp_path / "a.mcap") as w:
+        w.add_channel("/x", logreel.Schema("std_msgs/Int32", "ros1msg", "int32 data\n"))
+    with pytest.raises(UsageError, match="no channel with messages has the fields of the condition"):
+        logreel.split(tmp_path / "a.mcap", tmp_path / "p", where="data = 3")

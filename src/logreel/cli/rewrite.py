@@ -245,15 +245,9 @@ def merge(
         return max(codes)
 
 
-def _parts(every: str | None, size: str | None, **members: Any) -> dict[str, Any]:
+def _parts(size: str | None, **members: Any) -> dict[str, Any]:
     """Return the options of split that say where parts begin, and how they are called."""
-    from logreel.log.times import duration_ns
-
-    return {
-        "every": None if every is None else duration_ns(every),
-        "size": None if size is None else options.bytes_of(size),
-        **members,
-    }
+    return {"size": None if size is None else options.bytes_of(size), **members}
 
 
 @verb(

@@ -214,7 +214,7 @@ class JoinedLog(Log):
         raise UsageError(
             "several files are recovered one by one",
             path=self.name,
-            hint="recover each file that is damaged, then open the recovered files together",
+            hint="recover each damaged file, or the folder into a new folder (a name that ends in /)",
         )
 
     @property

@@ -238,7 +238,7 @@ def convert(
               channels that *dst* can be written from, and reserved ones with messages. For tables and ``x.ndjson`` also
               fields, ``topic.field`` or ``topic:field,field``, or a mapping of names to field paths
     definitions  as for ``logreel.open``; a new log contains the definitions that it needs
-    options   members of ``Selection`` and ``Rendering``, and of ``Target``: force to replace *dst*, a file, or a folder
+    options   members of ``Selection`` and ``Rendering``; force to replace *dst*, a file, or a folder
               that logreel wrote; progress, called with the number of messages done and in all; and only for logs strict
               (write nothing if something would have to be left out), compression and chunk_bytes (None: as in the
               source, or the default of the format), options of their format, as for ``logreel.create``:

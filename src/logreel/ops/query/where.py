@@ -714,9 +714,11 @@ def true_intervals(log: Log, where: Where, span: Span) -> list[Span]:
 
 
 def on_one_channel(log: Log, condition: WhereCondition, channels: Sequence[Channel]) -> Applied:
-    """Return the condition on the only one of *channels* that it is about; raises UsageError for several."""
+    """Return the condition on the only one of *channels* that it is about; raises UsageError for none or several."""
     several = apply(log, condition, channels)
-    if len(several) != 1:
+    if not several:
+        raise UsageError("no channel with messages has the fields of the condition", path=log.name)
+    if len(several) > 1:
         names = ", ".join(repr(applied.ch.topic) for applied in several[:3]) + " …" * (len(several) > 3)
         raise UsageError(
             f"the fields of the condition are in several channels, {names}: write topic.field", path=log.name

@@ -32,9 +32,10 @@ def slice_log(
     selection    what to write; its members can be given as keyword arguments instead. A channel that is joined from
                  others includes these
     definitions  as for ``logreel.open``; the new log contains those that it needs
-    options      members of ``Selection``, and of ``Target``: compression and chunk_bytes (None: as in the source),
-                 options of the format of the new log, as for ``logreel.create``: ``{"version": "1.2"}``, force to
-                 replace *dst*, and progress, which is called with the number of messages written and the total
+    options      members of ``Selection``; compression and chunk_bytes (None: as in the source); options of the format
+                 of the new log, as for ``logreel.create``: ``{"version": "1.2"}``; force to replace *dst*; strict to
+                 write nothing if something would be left out; and progress, which is called with the number of
+                 messages written and the total
 
     Of windows, ``around=logreel.Around("voltage_v < 14", before="10s", after="30s")``, the new log has all, and the
     result has them as ``windows``.

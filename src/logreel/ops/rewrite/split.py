@@ -19,7 +19,7 @@ from logreel.index.message_index import MessageIndex
 from logreel.io.atomic_file import sync_folder
 from logreel.log.log import Log
 from logreel.log.source_files import decrypted_notes
-from logreel.log.times import interval, intervals, utc_shift, utc_text
+from logreel.log.times import Length, duration_ns, interval, intervals, utc_shift, utc_text
 from logreel.ops.rewrite.engine import rewrite
 from logreel.ops.rewrite.parts import Part, select_part
 from logreel.ops.rewrite.target import CopyOptions, Rewritten, Target, WindowsWritten, format_of
@@ -175,7 +175,7 @@ def split(
     src: Openable | Log,
     folder: PathLike,
     *,
-    every: int | None = None,
+    every: Length | None = None,
     size: int | None = None,
     by_topic: bool = False,
     by_segment: bool = False,
@@ -187,7 +187,7 @@ def split(
 ) -> list[Rewritten]:
     """Split a log into several ones in *folder*, which is created if missing; return one result per part.
 
-    every     duration of each part in ns, counted from *start*, or from the start of the log
+    every     duration of each part, counted from *start*, or from the start of the log: ns, ``"60s"``, a timedelta
     size      largest size of a part in bytes; single messages may exceed it
     by_topic  one part per channel; text, parameters and dropouts go with the channel with most messages
     by_segment  one part for each of several logs in one file; see ``Log.segments``. Times apply to each separately
@@ -213,6 +213,7 @@ def split(
     rules["around"] = chosen.around is not None
     if sum(rules.values()) != 1:
         raise UsageError("split by one of: time, size, topic, segment, value of a field, condition, windows")
+    length = None if every is None else duration_ns(every)
     rule = RULES[next(key for key, is_asked in rules.items() if is_asked)]
     with as_log_to_copy(src, definitions) as log:
         decrypted_notes(log)
@@ -239,7 +240,7 @@ def split(
         elif chosen.around is not None:
             parts = list(_by_window(plan, chosen.around))
         else:
-            parts = list(_by_time(plan, every, size))
+            parts = list(_by_time(plan, length, size))
         if not place.exists():
             place.mkdir()
             sync_folder(place.absolute().parent)
