@@ -289,10 +289,10 @@ def cost(spawn: Spawn, *args: str) -> tuple[int, int, int]:
     [
         ("--help", 5, 70, 26),
         ("info --help", 5, 70, 26),
-        ("info flight.ulg", 51, 134, 642),
-        ("cat -n 3 flight.ulg", 81, 178, 940),
-        ("params flight.ulg", 63, 150, 738),
-        ("text flight.ulg", 67, 158, 790),
+        ("info flight.ulg", 50, 133, 636),
+        ("cat -n 3 flight.ulg", 71, 160, 866),
+        ("params flight.ulg", 60, 144, 738),
+        ("text flight.ulg", 63, 155, 787),
     ],
 )
 def test_small_commands_load_little(

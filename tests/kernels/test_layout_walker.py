@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from logreel.kernels import layout as kernel
 from logreel.layout import nodes
-from logreel.layout import walker as walking
+from logreel.layout import program as walking
 from logreel.layout.arrow import Decoded, decode_variable
 from logreel.layout.layout import Layout
-from logreel.layout.program import compile_layout
+from logreel.layout.program import compile_layout, extent, measuring
 from logreel.layout.projection import Projection
-from logreel.layout.walker import extent, measuring
 from support.builders.arrows import plain, rows_of, same
 from support.builders.strategies import layouts, payloads
 from support.harness.examples import examples
@@ -244,7 +243,7 @@ def test_invalid_text_is_replaced_in_its_column_only():
 
 
 def test_more_bytes_than_32_bit_offsets_make_several_batches(monkeypatch):
-    monkeypatch.setattr("logreel.layout.walker.MAX_SIZE", 100)
+    monkeypatch.setattr("logreel.layout.program.MAX_SIZE", 100)
     monkeypatch.setattr("logreel.layout.arrow.MAX_SIZE", 100)
     layout = Layout(nodes.Struct((nodes.Field("a", nodes.Bytes()),)))
     messages = [n.to_bytes(4, "little") + bytes([n]) * n for n in (40, 50, 120, 5, 96, 60)]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from logreel.errors import FileChangedError
 from logreel.kernels import bddf, layout, mcap, rosbag
 from logreel.layout import nodes
-from logreel.layout import walker as walking
+from logreel.layout import program as walking
 from logreel.layout.layout import Layout
 from logreel.layout.program import Program, compile_layout
 from support.builders.strategies import layouts, payloads

@@ -12,7 +12,7 @@ import pytest
 
 import logreel
 from logreel.lenses import Camera, Detections, Pose, lens_names, lenses
-from logreel.lenses.camera import BOXES, CameraCalibration, DetectedBox, read_calibration
+from logreel.lenses.image import BOXES, CameraCalibration, DetectedBox, read_calibration
 from logreel.meaning.cameras import NO_CAMERA, overlay_at, overlay_sources
 from logreel.meaning.scenes import scene_at, shade_of
 from support.builders.ros1_messages import header, xyz

@@ -14,8 +14,16 @@ from types import TracebackType
 from typing import Self
 
 from logreel.errors import LogError
-from logreel.io.atomic_file import exists, name_it, sync_folder, sync_name, target_of, temporary_for
-from logreel.io.locking import create_locked, is_at
+from logreel.io.atomic_file import (
+    create_locked,
+    exists,
+    is_at,
+    name_it,
+    sync_folder,
+    sync_name,
+    target_of,
+    temporary_for,
+)
 from logreel.io.platform import FLAGS, NO_FOLLOW, clone, copy_permissions, lock, read_at, replace, write_at
 
 #: Request of Linux to share all blocks of one file with another (FICLONE).

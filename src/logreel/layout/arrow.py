@@ -14,7 +14,7 @@ from logreel.io.arrays import I64, repeated
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import MAX_SIZE, Sequence
 from logreel.layout.numpy_columns import Buffers
-from logreel.layout.walker import LEFTOVER, TOO_MANY, Crowded, batches, unsound, walk
+from logreel.layout.program import LEFTOVER, TOO_MANY, Crowded, batches, unsound, walk
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from logreel.lenses.base import LensFinder, Scaled, members
-from logreel.lenses.camera import Camera, Detections, find_camera, find_detections
 from logreel.lenses.cloud import (
     LaserScan,
     Marker,
@@ -31,7 +30,16 @@ from logreel.lenses.cloud import (
     find_ranges,
     find_scan,
 )
-from logreel.lenses.image import Image, Picture, find_encoded_image, find_image
+from logreel.lenses.image import (
+    Camera,
+    Detections,
+    Image,
+    Picture,
+    find_camera,
+    find_detections,
+    find_encoded_image,
+    find_image,
+)
 from logreel.lenses.motion import (
     ActorBox,
     ActorPose,

@@ -1,21 +1,22 @@
-"""The result of scanning a log: everything from which a Log is built."""
+"""The result of scanning a log: everything from which a Log is built; how results are shown as text and tables."""
 
 from __future__ import annotations
 
 from _thread import allocate_lock
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from logreel.dataclass import dataclass, field, fields, lazy_pattern, replace
+from logreel.dataclass import NamedTuple, dataclass, field, fields, lazy_pattern, replace
 from logreel.errors import Finding, Problem
 from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
-from logreel.layout.nodes import FixedArray, Node, Sequence, Struct
+from logreel.layout.nodes import FixedArray, Node, Struct
+from logreel.layout.nodes import Sequence as Records
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,6 +50,59 @@ def _short(value: Any) -> str:
     if isinstance(value, (tuple, list, Mapping, set, frozenset)):
         return f"<{len(value)} item{'s' * (len(value) != 1)}>"
     return f"{text[:LONG]}…"
+
+
+#: Rows that a table shows; further rows are counted.
+ROWS = 50
+
+
+class Block(NamedTuple):
+    """One table of a result: its title, the names of its columns (none: no head), and rows of text."""
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+class Tabular(Brief):
+    """Mixin for results that are tables for people: ``str()``, and HTML in notebooks; the repr stays short."""
+
+    __slots__ = ()
+
+    def _blocks(self) -> Iterable[Block]:
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        lines: list[str] = []
+        for block in self._blocks():
+            lines += [*([""] if lines else []), one_line(block.title)]
+            rows = [[one_line(cell) for cell in row] for row in (block.head, *block.rows) if row]
+            widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+            for row in rows:
+                cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+                lines.append(f"  {'  '.join(cells)}".rstrip())
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return "".join(table(block.title, block.head, block.rows) for block in self._blocks())
+
+
+def table(head: str, names: Iterable[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table of *rows* with column *names* as HTML, below the line *head*."""
+    from html import escape
+
+    cells = ["".join(f"<td>{escape(one_line(cell))}</td>" for cell in row) for row in rows[:ROWS]]
+    more = f"<p>and {len(rows) - ROWS} more</p>" if len(rows) > ROWS else ""
+    top = "".join(f"<th>{escape(name)}</th>" for name in names)
+    top = f"<tr>{top}</tr>" if top else ""
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    above = f"<p>{escape(one_line(head))}</p>" if head else ""
+    return f"<div>{above}<table>{top}{body}</table>{more}</div>"
+
+
+def one_line(text: str) -> str:
+    """Return text of a log on one line, without characters that control a terminal."""
+    return "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(text.split()))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -164,7 +218,7 @@ def units_of(layout: Layout) -> list[str]:
         if isinstance(node, Struct):
             units |= {field.unit: None for field in node.fields if field.unit}
             nodes += [field.node for field in reversed(node.fields)]
-        elif isinstance(node, (FixedArray, Sequence)):
+        elif isinstance(node, (FixedArray, Records)):
             nodes.append(node.item)
     return list(units)
 

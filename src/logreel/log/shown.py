@@ -2,56 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from logreel.dataclass import NamedTuple
 from logreel.errors import LogError
-from logreel.log.scan import Brief, Schema
+from logreel.log.scan import Schema, one_line, table
 from logreel.log.times import duration_text
-
-
-class Block(NamedTuple):
-    """One table of a result: its title, the names of its columns (none: no head), and rows of text."""
-
-    title: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
-class Tabular(Brief):
-    """Mixin for results that are tables for people: ``str()``, and HTML in notebooks; the repr stays short."""
-
-    __slots__ = ()
-
-    def _blocks(self) -> Iterable[Block]:
-        raise NotImplementedError
-
-    def __str__(self) -> str:
-        lines: list[str] = []
-        for block in self._blocks():
-            lines += [*([""] if lines else []), _line(block.title)]
-            rows = [[_line(cell) for cell in row] for row in (block.head, *block.rows) if row]
-            widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-            for row in rows:
-                cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-                lines.append(f"  {'  '.join(cells)}".rstrip())
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        return "".join(table(block.title, block.head, block.rows) for block in self._blocks())
-
-
-def _line(text: str) -> str:
-    """Return text of a log on one line, without characters that control a terminal."""
-    return "".join(sign if sign.isprintable() else "\ufffd" for sign in " ".join(text.split()))
-
 
 #: Longest text of a log that notebooks show.
 LONGEST = 400
-#: Rows that a table shows; further rows are counted.
-ROWS = 50
 
 
 class ShownChannel(Protocol):
@@ -151,7 +110,7 @@ def _escaped(text: str) -> str:
     """Return text of a log for HTML, on one line and of bounded length."""
     from html import escape
 
-    shown = _line(text)
+    shown = one_line(text)
     return escape(shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…")
 
 
@@ -160,16 +119,3 @@ def _numbers(ch: ShownChannel, closed: bool) -> tuple[str, str]:
     if closed:
         return "", ""
     return str(len(ch)), "" if ch.rate is None else f"{ch.rate:.4g} Hz"
-
-
-def table(head: str, names: Iterable[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table of *rows* with column *names* as HTML, below the line *head*."""
-    from html import escape
-
-    cells = ["".join(f"<td>{escape(_line(cell))}</td>" for cell in row) for row in rows[:ROWS]]
-    more = f"<p>and {len(rows) - ROWS} more</p>" if len(rows) > ROWS else ""
-    top = "".join(f"<th>{escape(name)}</th>" for name in names)
-    top = f"<tr>{top}</tr>" if top else ""
-    body = "".join(f"<tr>{row}</tr>" for row in cells)
-    above = f"<p>{escape(_line(head))}</p>" if head else ""
-    return f"<div>{above}<table>{top}{body}</table>{more}</div>"

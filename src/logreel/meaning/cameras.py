@@ -13,7 +13,7 @@ from logreel.errors import LogError
 from logreel.io.arrays import F64
 from logreel.lenses import Camera, Clouds, Detections, Image, lenses_of
 from logreel.lenses.base import columns, frame_path, members
-from logreel.lenses.camera import CameraCalibration, DetectedBox, read_calibration
+from logreel.lenses.image import CameraCalibration, DetectedBox, read_calibration
 from logreel.lenses.rotation import rotated
 from logreel.log.times import SECOND
 from logreel.meaning.frames import NOWHERE, FramePlace, LogFrames, plain_name

@@ -31,8 +31,8 @@ from logreel.lenses import (
     Transform,
     lenses_of,
 )
-from logreel.lenses.camera import DetectedBox
 from logreel.lenses.cloud import SentMarkers
+from logreel.lenses.image import DetectedBox
 from logreel.lenses.motion import ActorStates
 from logreel.lenses.rotation import rotated, turn_to
 from logreel.lenses.vehicle import VehiclePose, vehicle_poses

@@ -25,7 +25,6 @@ from logreel.meaning.notes import METADATA, metadata_of
 from logreel.meaning.notes import notes as notes_on
 from logreel.ops.query.align import Alignment
 from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite
-from logreel.ops.rewrite.folders import file_of
 from logreel.ops.rewrite.parts import Part, select_part, whole_log
 from logreel.ops.rewrite.target import (
     LOG,
@@ -36,6 +35,7 @@ from logreel.ops.rewrite.target import (
     WindowsWritten,
     check_names,
     checked_clock,
+    file_of,
     format_to_write,
     is_folder_name,
     offset_for,

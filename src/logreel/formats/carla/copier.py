@@ -17,7 +17,7 @@ from logreel.index.merge import in_file_order
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.layout.layout import Layout
-from logreel.layout.walker import extent, measuring
+from logreel.layout.program import extent, measuring
 from logreel.log.log import Log
 from logreel.write.log_copier import Excerpt, LogCopier, joined_ranges, write_ranges
 

@@ -12,8 +12,7 @@ from functools import lru_cache
 from logreel.dataclass import dataclass
 from logreel.formats.carla.definitions import RAW, layout, physics
 from logreel.io.source import Buffer, Source
-from logreel.layout.program import Program
-from logreel.layout.walker import extent, measuring
+from logreel.layout.program import Program, extent, measuring
 from logreel.registry import format as storage
 from logreel.registry.format import Storage, StoredRecord
 

@@ -39,7 +39,7 @@ from logreel.index.gather import places
 from logreel.index.message_index import MessageIndex
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
-from logreel.layout.walker import extent, measuring
+from logreel.layout.program import extent, measuring
 from logreel.log.log import Log
 from logreel.log.scan import ENOUGH, ChannelInfo, PayloadDecoder, Scan, ScanPart, Schema, TextLine
 from logreel.log.side_columns import with_members

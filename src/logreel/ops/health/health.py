@@ -11,7 +11,7 @@ from logreel.dataclass import dataclass, replace
 from logreel.errors import SEVERITIES, LogError, Severity, UsageError
 from logreel.lenses.facts import Detection, Detector, NotAssessed
 from logreel.log.log import Log
-from logreel.log.shown import Block, Tabular
+from logreel.log.scan import Block, Tabular
 from logreel.log.times import Time, interval
 from logreel.ops.rewrite.selected_log import selected_log
 from logreel.ops.selection import Selection

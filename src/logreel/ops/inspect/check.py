@@ -23,7 +23,7 @@ from logreel.layout.program import Program
 from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Channel, Log
 from logreel.log.padding import is_padded, skipping, too_long
-from logreel.log.shown import Block, Tabular
+from logreel.log.scan import Block, Tabular
 from logreel.log.times import Time
 from logreel.ops.inspect.digests import Digests, digests
 from logreel.ops.inspect.time_checks import backwards, gaps, jumps, offset_of

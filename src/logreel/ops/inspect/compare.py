@@ -20,8 +20,7 @@ from logreel.dataclass import asdict, dataclass
 from logreel.errors import LogError
 from logreel.io.arrays import F64, I64
 from logreel.log.log import Channel, Log
-from logreel.log.scan import is_same_value
-from logreel.log.shown import Block, Tabular
+from logreel.log.scan import Block, Tabular, is_same_value
 from logreel.log.times import SECOND, duration_text
 from logreel.log.topic_match import match_topics
 from logreel.meaning.charts import bands

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from logreel.dataclass import asdict, dataclass, replace
 from logreel.errors import LogError, Problem
 from logreel.log.log import Channel, Log
-from logreel.log.scan import Brief, Segment
-from logreel.log.shown import Block, Tabular
+from logreel.log.scan import Block, Brief, Segment, Tabular
 from logreel.log.times import Time, duration_text, mean_rate, utc_shift, utc_text
 from logreel.ops.selection import Selection
 from logreel.registry.open import as_open_log

@@ -39,8 +39,7 @@ from logreel.lenses import (
 )
 from logreel.lenses.facts import ERROR, WARNING, Band, Fact, Section, since_start
 from logreel.log.log import Channel, Log
-from logreel.log.scan import TextLine
-from logreel.log.shown import Block, Tabular
+from logreel.log.scan import Block, Tabular, TextLine
 from logreel.log.times import Time, duration_text, interval, interval_text, utc_shift, utc_text
 from logreel.meaning.charts import bands
 from logreel.meaning.frames import links_of, roots_of

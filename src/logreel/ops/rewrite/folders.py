@@ -16,7 +16,7 @@ from logreel.io.new_folder import begun_folder
 from logreel.log.log import Log
 from logreel.log.source_files import inputs_of
 from logreel.ops.rewrite.parts import Part, select_part
-from logreel.ops.rewrite.target import Copied, Rewritten, Target, format_of, format_to_write, is_folder_name
+from logreel.ops.rewrite.target import Copied, Rewritten, Target, file_of, format_of, format_to_write
 from logreel.ops.selection import Selection
 from logreel.registry.format import Format
 from logreel.registry.new_folder import NewFolder
@@ -84,19 +84,6 @@ def each_to_folder(
     notes = tuple(dict.fromkeys(note for each in done for note in each.notes))
     skipped = tuple(dict.fromkeys(sentence for each in done for sentence in each.skipped))
     return Rewritten(target.path, size, tuple(Copied(*item) for item in counts.items()), notes, skipped)
-
-
-def file_of(path: str, fmt: Format, options: Mapping[str, Any] | None = None) -> str:
-    """Return the name of the (first) file with the messages of a log of *fmt* that is written to *path*.
-
-    path     a file or folder
-    options  those of *fmt* with which a folder is written
-    """
-    name = os.path.basename(os.path.abspath(path))
-    if not is_folder_name(path) or fmt.new_folder is None:
-        return name
-    new = fmt.new_folder()
-    return new.part(name, 0, **{key: value for key, value in (options or {}).items() if key in new.options})
 
 
 def _divided(new: NewFolder, target: Target, copy: Write, name: str, options: Mapping[str, Any]) -> list[str]:

@@ -28,7 +28,7 @@ from logreel.layout.nodes import Sequence as Counted
 from logreel.layout.numpy_columns import ARRAY, BYTES, LIST, STRUCT, TEXT, Column
 from logreel.log.log import Channel, Log
 from logreel.log.scan import Brief
-from logreel.ops.rewrite.read_rows import read_rows
+from logreel.ops.rewrite.streams import read_rows
 from logreel.registry.open import open_log
 from logreel.schemas.ros1to2 import LEVEL, LEVELS, SIGN, Conversion, LeafPair, back, to_ros1, to_ros2
 

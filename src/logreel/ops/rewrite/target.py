@@ -207,6 +207,19 @@ def is_folder_name(path: str) -> bool:
     return path.endswith(("/", os.sep))
 
 
+def file_of(path: str, fmt: Format, options: Mapping[str, Any] | None = None) -> str:
+    """Return the name of the (first) file with the messages of a log of *fmt* that is written to *path*.
+
+    path     a file or folder
+    options  those of *fmt* with which a folder is written
+    """
+    name = os.path.basename(os.path.abspath(path))
+    if not is_folder_name(path) or fmt.new_folder is None:
+        return name
+    new = fmt.new_folder()
+    return new.part(name, 0, **{key: value for key, value in (options or {}).items() if key in new.options})
+
+
 def appends_only(fmt: Format) -> bool:
     """Return whether the writer of *fmt* never changes bytes that it has written."""
     format_writer = fmt.create(DryRun("")) if fmt.create is not None else None

@@ -24,8 +24,7 @@ from logreel.log.scan import MADE_OF, ORIGINAL
 from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform
 from logreel.ops.rewrite.fit import Columns, Fitted, Sizes, fit, measured
 from logreel.ops.rewrite.parts import Part
-from logreel.ops.rewrite.read_rows import WHOLE, odd_booleans, replaced_texts
-from logreel.ops.rewrite.streams import MessageBatch
+from logreel.ops.rewrite.streams import WHOLE, MessageBatch, odd_booleans, replaced_texts
 from logreel.ops.rewrite.transcoded import TextTranscoded, Transcoded, record_members, side_columns
 from logreel.registry.registry import formats
 from logreel.schemas.languages import constants

@@ -24,7 +24,7 @@ from logreel.layout.numpy_columns import ARRAY, STRUCT, Column, from_values
 from logreel.lenses.text import LineFields
 from logreel.log.log import Channel
 from logreel.ops.rewrite.fit import Columns, Fitted, missing
-from logreel.ops.rewrite.read_rows import read_rows
+from logreel.ops.rewrite.streams import read_rows
 from logreel.write.format_writer import Payloads, SchemaMaker, TextChannel, TextColumns, chained
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import LogError, UsageError
-from logreel.io.atomic_file import make_folders
-from logreel.io.locking import is_at
+from logreel.io.atomic_file import is_at, make_folders
 from logreel.io.platform import FLAGS, lock
 from logreel.outputs.dataset.spec import Spec
 from logreel.outputs.files import new_file

@@ -36,8 +36,15 @@ from logreel.log.columns import ColumnReader, RowOptions
 from logreel.log.scan import MADE_OF, ORIGINAL, Schema
 from logreel.ops.rewrite import engine
 from logreel.ops.rewrite.parts import Part
-from logreel.ops.rewrite.read_rows import odd_booleans, replaced_texts
-from logreel.ops.rewrite.streams import MessageBatch, by_time, in_order, in_time_order, merged_batches
+from logreel.ops.rewrite.streams import (
+    MessageBatch,
+    by_time,
+    in_order,
+    in_time_order,
+    merged_batches,
+    odd_booleans,
+    replaced_texts,
+)
 from logreel.outputs.foxglove import messages
 from logreel.outputs.foxglove.messages import PACKAGE, Fill, Rows, wellknown
 from logreel.registry.registry import formats
