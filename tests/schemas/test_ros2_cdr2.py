@@ -1,4 +1,4 @@
-"""Messages in the encodings that bags can hold besides CDR: CDR2 is read, others are named; types that ROS 2 lacks."""
+"""CDR2 in bags, whose values are those of CDR; types that ROS 2 lacks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import logreel
-from logreel.schemas import ros2msg
 from support.samples.rosbag2.builder import START
 
 TEXT = """bool flag
@@ -126,19 +125,6 @@ def test_rosbags_reads_the_messages_in_cdr(tmp_path: Path) -> None:
         message = store.deserialize_cdr(data, "x/msg/All")
         assert (message.name, message.last, message.texts) == (due["name"], due["last"], due["texts"])
         assert np.array_equal(message.nums, np.array(due["nums"]))
-
-
-@pytest.mark.parametrize("begin", [*ros2msg.ENCAPSULATIONS])
-def test_other_encodings_are_named(tmp_path: Path, begin: bytes) -> None:
-    """Their messages are raw bytes, and the problem says which encoding it is."""
-    log = bag(tmp_path / "a.db3", [begin + CDR[0][2:]] * 3)
-    if begin in (ros2msg.LITTLE, ros2msg.LITTLE_2):
-        assert "data" not in log["/all"].fields
-        return
-    assert [m.decode()["data"] for m in log.messages()] == [begin + CDR[0][2:]] * 3
-    (problem,) = log.problems
-    assert (problem.code, problem.lost) == ("definition", False)
-    assert ros2msg.ENCAPSULATIONS[begin] in problem.text
 
 
 def test_a_damaged_message_does_not_change_the_encoding(tmp_path: Path) -> None:

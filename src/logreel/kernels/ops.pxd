@@ -81,3 +81,18 @@ cdef enum:
     FIXED_MESSAGE = 5
     FIXED_MESSAGES = 6
     FIXED_TIME = 7
+
+# Of cdr, see its docstring.
+cdef enum:
+    CDR_NUMBER = 0
+    CDR_NUMBERS = 1
+    CDR_TEXT = 2
+    CDR_WIDE = 3
+    CDR_WCHAR = 4
+    CDR_LIST = 5
+    CDR_REPEAT = 6
+    CDR_BLOCK = 7
+    CDR_DELIMITED = 8
+    CDR_PARAMETERS = 9
+    CDR_MEMBER = 10
+    CDR_OPTIONAL = 11

@@ -8,7 +8,7 @@ format, such as ``ulog``, are not here: their Format has a ``layout``.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -22,6 +22,7 @@ from logreel.registry.registry import Registry
 if TYPE_CHECKING:
     from logreel.schemas import ros1msg
     from logreel.schemas.protobuf.types import Types
+    from logreel.schemas.ros2msg import Ros2Definition
 
 T = TypeVar("T")
 
@@ -58,6 +59,7 @@ class Hints:
     note         called with a sentence about what is missing
     cache        what languages keep for further channels of the same log
     encapsulation  first two bytes of the messages, which say how those in CDR are encoded; empty: unknown
+    samples      returns first messages of the channel, where definitions leave open how they are encoded
     """
 
     definitions: tuple[Path, ...] = ()
@@ -65,6 +67,7 @@ class Hints:
     note: Callable[[str], object] = lambda text: None
     cache: dict[str, Any] = field(default_factory=dict)
     encapsulation: bytes = b""
+    samples: Callable[[], Iterable[bytes]] = tuple
 
     def kept(self, key: str, make: Callable[[], T]) -> T:
         """Return what *make* returned for this *key* first."""
@@ -142,13 +145,15 @@ class Language:
 # --------------------------------------------------------------------------------------------------------- built in
 
 
-class _RosLanguage(Language):
-    def constants(self, schema: Schema) -> list[str]:
-        return [match[1] for line in schema.text.splitlines() if (match := _CONSTANT.match(line))]
+def _constants_of_msg(schema: Schema) -> list[str]:
+    return [match[1] for line in schema.text.splitlines() if (match := _CONSTANT.match(line))]
 
 
-class _Ros1(_RosLanguage):
+class _Ros1(Language):
     """Definitions of ROS 1 (``.msg``); what a text lacks comes from known definitions."""
+
+    def constants(self, schema: Schema) -> list[str]:
+        return _constants_of_msg(schema)
 
     def layout(self, schema: Schema, hints: Hints = NO_HINTS) -> Layout | None:
         from logreel.schemas import ros1msg
@@ -208,13 +213,37 @@ class _Ros1(_RosLanguage):
         return schema if text == schema.text else Schema(schema.name, self.name, text)
 
 
-class _Ros2(_RosLanguage):
-    """Definitions of ROS 2 (``.msg``), whose messages are CDR."""
+class _Cdr(Language):
+    """A language whose messages are CDR: a Layout describes those of the usual encodings, a decoder reads all."""
 
-    def layout(self, schema: Schema, hints: Hints = NO_HINTS) -> Layout:
+    def _definitions(self, schema: Schema) -> Mapping[str, Ros2Definition]:
+        """Return the types that a schema defines, by ``pkg/Type``."""
+        raise NotImplementedError
+
+    def layout(self, schema: Schema, hints: Hints = NO_HINTS) -> Layout | None:
         from logreel.schemas import ros2msg
 
-        return ros2msg.layout(schema.name, schema.text, hints.encapsulation or ros2msg.LITTLE)
+        messages, begin = self._definitions(schema), hints.encapsulation or ros2msg.LITTLE
+        if not ros2msg.plain(schema.name, messages, begin):
+            return None
+        return ros2msg.layout_of(schema.name, messages, begin)
+
+    def decoder(self, schema: Schema, hints: Hints = NO_HINTS) -> DecoderWithLayout:
+        from logreel.schemas.cdr import CdrDecoder
+
+        return CdrDecoder(schema.name, self._definitions(schema), hints.samples)
+
+
+class _Ros2(_Cdr):
+    """Definitions of ROS 2 (``.msg``), whose messages are CDR."""
+
+    def _definitions(self, schema: Schema) -> Mapping[str, Ros2Definition]:
+        from logreel.schemas import ros2msg
+
+        return ros2msg.parse(schema.text, schema.name)
+
+    def constants(self, schema: Schema) -> list[str]:
+        return _constants_of_msg(schema)
 
     def schema_from_layout(self, layout: Layout, name: str) -> Schema:
         from logreel.schemas import ros2msg
@@ -247,14 +276,13 @@ class _Ros2(_RosLanguage):
             return schema
 
 
-class _Ros2Idl(Language):
+class _Ros2Idl(_Cdr):
     """IDL of ROS 2, whose messages are CDR."""
 
-    def layout(self, schema: Schema, hints: Hints = NO_HINTS) -> Layout:
+    def _definitions(self, schema: Schema) -> Mapping[str, Ros2Definition]:
         from logreel.schemas import ros2idl
-        from logreel.schemas.ros2msg import LITTLE
 
-        return ros2idl.layout(schema.name, schema.text, hints.encapsulation or LITTLE)
+        return ros2idl.parse(schema.text, schema.name)
 
     def constants(self, schema: Schema) -> list[str]:
         return _IDL_CONSTANT.findall(schema.text)

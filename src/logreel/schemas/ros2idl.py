@@ -1,7 +1,8 @@
 """IDL of ROS 2 (``ros2idl``), which bags have for types that are defined in ``.idl``, and Layouts of their messages.
 
 What rosidl generates and reads is read: modules, structs, constants, enumerations, typedefs, sequences, arrays of one
-dimension, texts; annotations are left out. Messages are as those of the same ``.msg``, so ``ros2msg`` makes the Layout.
+dimension, texts; of annotations those that change the bytes of messages. They are as those of the same ``.msg``, so
+``ros2msg`` makes the Layout, and ``cdr`` reads what has none.
 """
 
 from __future__ import annotations
@@ -9,13 +10,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import md5
 from typing import TypeVar
 
 from logreel.errors import DefinitionError
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import MAX_LEAVES
 from logreel.schemas.ros1msg.definition import short_name
-from logreel.schemas.ros2msg import LITTLE, MAX_TEXT, NUMBERS, Ros2Definition, Ros2Field, layout_of
+from logreel.schemas.ros2msg import (
+    APPENDABLE,
+    FINAL,
+    LITTLE,
+    MAX_TEXT,
+    MUTABLE,
+    NUMBERS,
+    Ros2Definition,
+    Ros2Field,
+    layout_of,
+)
 
 T = TypeVar("T")
 
@@ -35,8 +47,9 @@ _TYPES = {
     **{name: name for name in NUMBERS if name[-1].isdigit() and not name.startswith("float")},
 }
 #: What changes the bytes of messages in a way that is not read.
-_UNREAD = {"union", "bitset", "bitmask", "map", "wchar", "fixed", "any", "interface", "valuetype"}
-_ANNOTATIONS = {"optional", "mutable"}
+_UNREAD = {"union", "bitset", "bitmask", "map", "fixed", "any", "interface", "valuetype"}
+#: Types of enumerations by ``@bit_bound``, up to so many bits.
+_ENUMERATIONS = {8: "uint8", 16: "uint16", 32: "uint32"}
 _SECTION = re.compile(r"^=+\s*\nIDL: .*$", re.MULTILINE)
 _TOKEN = re.compile(
     r"""\s+|//[^\n]*|/\*.*?\*/|^[ \t]*\#[^\n]*
@@ -55,6 +68,7 @@ class _Type:
     name: str
     is_array: bool = False
     count: int | None = None
+    is_enumeration: bool = False
 
 
 @dataclass(slots=True)
@@ -91,6 +105,12 @@ def layout(name: str, text: str, encapsulation: bytes = LITTLE) -> Layout:
     Raises DefinitionError for an invalid text, and for what it has that is not read, such as unions.
     """
     return layout_of(name, parse(text, name), encapsulation)
+
+
+def hashed_id(name: str) -> int:
+    """Return the id of a member that is made of a name, as ``@autoid(HASH)`` and ``@hashid`` say."""
+    digest = md5(name.encode(), usedforsecurity=False).digest()
+    return int.from_bytes(digest[:4], "little") & 0x0FFFFFFF
 
 
 class _Parser:
@@ -130,20 +150,40 @@ class _Parser:
             raise self._error(f"expected a name, found {self._peek()[:40]!r}")
         return self._take()
 
-    def _annotations(self) -> None:
-        """Pass annotations: ``@name`` or ``@name(…)``."""
+    def _annotations(self) -> dict[str, list[str]]:
+        """Return what is in the brackets of annotations, ``@name`` or ``@name(…)``, by name."""
+        stated = dict[str, list[str]]()
         while self._peek() == "@":
             self._take()
-            if (name := self._identifier()) in _ANNOTATIONS:
-                raise self._error(f"members with @{name} are not read")
-            if self._peek() == "(":
-                self._balanced("(", ")")
+            name = self._identifier()
+            stated[name] = self._balanced("(", ")")[1:-1] if self._peek() == "(" else []
+        return stated
 
-    def _balanced(self, first: str, last: str) -> None:
-        depth = 0
+    def _balanced(self, first: str, last: str) -> list[str]:
+        depth, tokens = 0, list[str]()
         while depth or self._peek() == first:
-            token = self._take()
-            depth += (token == first) - (token == last)
+            tokens.append(self._take())
+            depth += (tokens[-1] == first) - (tokens[-1] == last)
+        return tokens
+
+    def _extensibility(self, stated: dict[str, list[str]]) -> str:
+        name = (stated.get("extensibility") or [""])[-1].lower()
+        return next((word for word in (FINAL, APPENDABLE, MUTABLE) if word in stated or word == name), "")
+
+    def _member_id(self, name: str, stated: dict[str, list[str]], is_hashed: bool) -> int | None:
+        """Return the id of a member in messages of mutable types; None: that after the one before it."""
+        if "id" in stated:
+            digits = "".join(stated["id"])
+            try:
+                number = int(digits, 0)
+            except ValueError:
+                number = -1
+            if not 0 <= number < 1 << 28:
+                raise self._error(f"{digits[:40]!r} is no id of a member")
+            return number
+        if "hashid" in stated or is_hashed:
+            return hashed_id("".join(stated.get("hashid", ())).strip('"') or name)
+        return None
 
     # ---------------------------------------------------------------------------------------------- definitions
 
@@ -152,7 +192,7 @@ class _Parser:
         if len(modules) > MAX_MODULES:
             raise self._error(f"more than {MAX_MODULES} modules in one another")
         while self._peek() and self._peek() != "}":
-            self._annotations()
+            stated = self._annotations()
             word = self._take("module", "struct", "const", "enum", "typedef", ";", *_UNREAD)
             if word == "module":
                 inner = (*modules, self._identifier())
@@ -160,9 +200,13 @@ class _Parser:
                 self.specification(inner)
                 self._take("}")
             elif word == "struct":
-                self._struct(modules)
+                self._struct(modules, stated)
             elif word == "enum":
-                self._scope.types["/".join((*modules, self._identifier()))] = _Type("uint32")
+                bits = self._number(stated["bit_bound"], modules) if "bit_bound" in stated else 32
+                kept = next((_ENUMERATIONS[most] for most in _ENUMERATIONS if 0 < (bits or 0) <= most), None)
+                if kept is None:
+                    raise self._error("an enumeration has 1 to 32 bits")
+                self._scope.types["/".join((*modules, self._identifier()))] = _Type(kept, is_enumeration=True)
                 self._balanced("{", "}")
             elif word == "typedef":
                 self._typedef(modules)
@@ -173,7 +217,8 @@ class _Parser:
         if not modules and self._peek():
             raise self._error("unexpected '}'")
 
-    def _struct(self, modules: tuple[str, ...]) -> None:
+    def _struct(self, modules: tuple[str, ...], annotations: dict[str, list[str]]) -> None:
+        is_hashed = [word.upper() for word in annotations.get("autoid", ["SEQUENTIAL"])] in ([], ["HASH"])
         name, fields = "/".join((*modules, self._identifier())), list[Ros2Field]()
         if self._peek() == ";":
             return
@@ -181,12 +226,22 @@ class _Parser:
             raise self._error("structs that inherit are not read")
         self._take("{")
         while self._peek() != "}":
-            self._annotations()
+            stated = self._annotations()
             base = self._type(modules)
             while True:
                 member = self._identifier()
-                member_type = self._with_size(base, modules)
-                fields.append(Ros2Field(member_type.name, member, member_type.is_array, member_type.count))
+                kept = self._with_size(base, modules)
+                fields.append(
+                    Ros2Field(
+                        kept.name,
+                        member,
+                        kept.is_array,
+                        kept.count,
+                        self._member_id(member, stated, is_hashed),
+                        "optional" in stated and stated["optional"] not in (["FALSE"], ["false"]),
+                        kept.is_enumeration,
+                    )
+                )
                 if len(fields) > MAX_LEAVES:
                     raise self._error(f"more than {MAX_LEAVES} members")
                 if self._take(",", ";") == ";":
@@ -197,7 +252,10 @@ class _Parser:
         # Generated for a type without fields, of which no value is shown.
         if [f.name for f in fields] == ["structure_needs_at_least_one_member"]:
             fields = []
-        self._scope.structs.setdefault(short_name(name), Ros2Definition(short_name(name), tuple(fields)))
+        self._scope.structs.setdefault(
+            short_name(name),
+            Ros2Definition(short_name(name), tuple(fields), self._extensibility(annotations)),
+        )
 
     def _typedef(self, modules: tuple[str, ...]) -> None:
         base = self._type(modules)
@@ -230,6 +288,8 @@ class _Parser:
         word = self._peek()
         if word in ("sequence", "string", "wstring"):
             return self._sized(modules)
+        if word == "wchar":
+            return _Type(self._take())
         if word in _UNREAD:
             raise self._error(f"{word} is not read")
         words = [self._identifier()] if word != "::" else []
@@ -263,7 +323,7 @@ class _Parser:
         if self._take(",", ">") == ",":
             while self._take() != ">":
                 pass
-        return _Type(item.name, True)
+        return _Type(item.name, True, None, item.is_enumeration)
 
     def _with_size(self, base: _Type, modules: tuple[str, ...]) -> _Type:
         """Return a type with the size in brackets that follows the name."""
@@ -279,7 +339,7 @@ class _Parser:
             raise self._error(f"{' '.join(tokens)[:40]!r} is no known number of items")
         if base.is_array or self._peek() == "[":
             raise self._error("arrays of arrays are not read")
-        return _Type(base.name, True, count)
+        return _Type(base.name, True, count, base.is_enumeration)
 
     def _found(self, known: Mapping[str, T], name: str, modules: tuple[str, ...]) -> T | None:
         """Return what *name* means inside of modules: in the innermost one that has it."""

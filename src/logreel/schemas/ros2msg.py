@@ -8,6 +8,7 @@ strings and counted arrays have few parts; other gaps become Align.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as Sequence_
 from dataclasses import dataclass
@@ -62,23 +63,34 @@ _LINE = re.compile(
 class Ros2Field:
     """A field of a definition; bounds, which do not change the bytes of messages, are left out.
 
-    type   a built-in type, or ``pkg/Type``
-    array  True if it has brackets
-    count  number of items if it is fixed, else None
+    type         a built-in type, or ``pkg/Type``
+    array        True if it has brackets
+    count        number of items if it is fixed, else None
+    id           of the member in messages of mutable types; None: one more than that of the field before it
+    optional     whether messages may lack it
+    enumeration  whether its numbers stand for names, which arrays of them in CDR2 show
     """
 
     type: str
     name: str
     array: bool = False
     count: int | None = None
+    id: int | None = None
+    optional: bool = False
+    enumeration: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Ros2Definition:
-    """The definition of one type; *name*: ``pkg/Type``."""
+    """The definition of one type; *name*: ``pkg/Type``; *extensibility*: empty where it states none."""
 
     name: str
     fields: tuple[Ros2Field, ...]
+    extensibility: str = ""
+
+
+#: What types say of later versions of themselves.
+FINAL, APPENDABLE, MUTABLE = "final", "appendable", "mutable"
 
 
 def parse(text: str, name: str) -> Mapping[str, Ros2Definition]:
@@ -168,12 +180,26 @@ ENCAPSULATIONS = {
     b"\x00\x0a": "PL_CDR2 of big-endian numbers, for mutable types",
     b"\x00\x0b": "PL_CDR2, for mutable types",
 }
+#: So many first messages of a channel say how all are encoded: one that is damaged does not.
+LOOKED_AT = 9
+#: Most bytes of such a message where more than its first bytes are looked at.
+MAX_SAMPLE = 1 << 20
+
+
+def encapsulation_of(begins: Iterable[bytes]) -> bytes:
+    """Return the first two bytes of most messages, of those of the first LOOKED_AT; empty if no encoding has them."""
+    most = Counter(begins).most_common(1)
+    return most[0][0] if most and most[0][0] in ENCAPSULATIONS else b""
+
+
 ORIGIN = 4
 #: The length of a string includes its NUL.
 TEXT = String(4, Grid(4, ORIGIN), tail=1)
 _SAME = {"byte": "uint8", "char": "uint8"}
+#: Wide text, which is encoded in several ways.
+WIDE = ("wstring", "wchar")
 #: Types that are shown as times, whatever the text defines.
-_TIMES: dict[str, Node] = {
+TIMES: dict[str, Node] = {
     "builtin_interfaces/Time": Time(),
     "builtin_interfaces/Duration": Time(signed=True),
 }
@@ -198,10 +224,39 @@ def layout(name: str, text: str, encapsulation: bytes = LITTLE) -> Layout:
 
     encapsulation  what the messages begin with: LITTLE or LITTLE_2
 
-    Raises DefinitionError for an invalid text, a missing type, and ``wstring``, which is encoded in several ways; for
-    another *encapsulation*, which depends on what is not in definitions of ROS.
+    Raises DefinitionError for an invalid text, a missing type, and what is not ``plain``: ``schemas.cdr`` reads that.
     """
     return layout_of(name, parse(text, name), encapsulation)
+
+
+_NO_TYPE = Ros2Definition("", ())
+
+
+def plain(name: str, messages: Mapping[str, Ros2Definition], encapsulation: bytes) -> bool:
+    """Return whether a Layout describes messages of type *name* that begin so: without sizes, flags and wide text."""
+    if encapsulation not in (LITTLE, LITTLE_2):
+        return False
+    top, *parts = reachable(name, messages) if short_name(name) in messages else (_NO_TYPE,)
+    sized = {MUTABLE} if encapsulation == LITTLE else {MUTABLE, APPENDABLE}
+    if encapsulation == LITTLE_2 and top.extensibility:
+        # Parts that state no extensibility need not be as the type that does.
+        sized |= {""}
+    return not any(f.optional or f.type in WIDE for d in (top, *parts) for f in d.fields) and not any(
+        d.extensibility in sized for d in parts
+    )
+
+
+def reachable(name: str, messages: Mapping[str, Ros2Definition]) -> Iterator[Ros2Definition]:
+    """Yield the definitions that type *name* uses, its own first; those that are missing are left out."""
+    waiting = [short_name(name)]
+    seen = set(waiting)
+    while waiting:
+        if (definition := messages.get(waiting.pop())) is None:
+            continue
+        yield definition
+        new = {f.type for f in definition.fields} - seen
+        seen |= new
+        waiting += sorted(new)
 
 
 def layout_of(name: str, messages: Mapping[str, Ros2Definition], encapsulation: bytes = LITTLE) -> Layout:
@@ -209,8 +264,12 @@ def layout_of(name: str, messages: Mapping[str, Ros2Definition], encapsulation: 
     if encapsulation not in (LITTLE, LITTLE_2):
         encoding = ENCAPSULATIONS.get(encapsulation, f"an unknown encoding, {encapsulation.hex(' ')}")
         raise DefinitionError(
-            f"{name[:80]}: its messages are in {encoding}; little-endian CDR and CDR2 are read"
+            f"{name[:80]}: its messages are in {encoding}; little-endian CDR and CDR2 have a Layout"
         )
+    if any(d.extensibility in (MUTABLE, APPENDABLE) for d in messages.values()) and not plain(
+        name, messages, encapsulation
+    ):
+        raise DefinitionError(f"{name[:80]}: it uses types that are mutable or appendable")
     try:
         body, _ = _Maker(messages, 8 if encapsulation == LITTLE else 4).struct(short_name(name), START, 1)
     except DefinitionError as error:
@@ -252,9 +311,10 @@ class _Maker:
 
     def field(self, f: Ros2Field, state: State, out: list[Field], depth: int) -> State:
         """Add a field to *out*, after its alignment; return the state of its end."""
-        if f.type == "wstring":
-            raise DefinitionError(f"{f.name} is wide text, which is encoded in several ways")
-        if f.array and f.count != 0 and self.most < 8 and f.type not in NUMBERS:
+        if f.type in WIDE or f.optional:
+            what = "is optional" if f.optional else "is wide text, which is encoded in several ways"
+            raise DefinitionError(f"{f.name} {what}")
+        if f.array and f.count != 0 and self.most < 8 and (f.type not in NUMBERS or f.enumeration):
             # In CDR2, the size of arrays of anything but numbers comes before them.
             state = _aligned(4, state, out).after(4)
             out.append(Field("", Padding(4)))
@@ -264,7 +324,7 @@ class _Maker:
             return state
         elif (size := _width(f.type)) is not None:
             state = _aligned(min(size[0], self.most), state, out).after(size[1] * (f.count or 1))
-            node = _number(f.type) if f.count is None else FixedArray(_number(f.type), f.count)
+            node = number(f.type) if f.count is None else FixedArray(number(f.type), f.count)
         elif f.type == "string":
             node, state = (TEXT if f.count is None else FixedArray(TEXT, f.count)), NOTHING
         elif f.count is None:
@@ -286,10 +346,10 @@ class _Maker:
         if f.type == "string":
             return Sequence(TEXT), NOTHING
         if (size := _width(f.type)) is not None:
-            if _number(f.type) == Scalar("uint8"):
+            if number(f.type) == Scalar("uint8"):
                 return Bytes(4), NOTHING
             grid = Grid(8, ORIGIN) if min(size[0], self.most) == 8 else None
-            return Sequence(_number(f.type), 4, grid), _multiple(gcd(4, size[1]))
+            return Sequence(number(f.type), 4, grid), _multiple(gcd(4, size[1]))
         for begin, grid in ((START, Grid(8, ORIGIN)), (State(4, 0), None), (NOTHING, None)):
             item, end = self.struct(f.type, begin, depth + 1)
             fixed = measure(item, self.sizes).size
@@ -331,13 +391,14 @@ def _aligned(size: int, state: State, out: list[Field]) -> State:
 
 def _width(type_name: str) -> tuple[int, int] | None:
     """Return alignment and size in bytes of a built-in type of fixed size, else None."""
-    if type_name in _TIMES:
+    if type_name in TIMES:
         return 4, 8
     return (NUMBERS[type_name], NUMBERS[type_name]) if type_name in NUMBERS else None
 
 
-def _number(type_name: str) -> Node:
-    return _TIMES.get(type_name) or Scalar(_SAME.get(type_name, type_name))
+def number(type_name: str) -> Node:
+    """Return the Node of a number or moment."""
+    return TIMES.get(type_name) or Scalar(_SAME.get(type_name, type_name))
 
 
 # ------------------------------------------------------------------------------------------------- definitions made

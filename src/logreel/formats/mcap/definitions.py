@@ -15,13 +15,16 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from logreel.dataclass import dataclass, replace
-from logreel.errors import DefinitionError, Problem
+from logreel.errors import DefinitionError, LogError, Problem
 from logreel.formats.mcap.reader import OWN, FoundFile
 from logreel.formats.mcap.records import ChannelRecord
+from logreel.index.gather import payload_ranges
+from logreel.index.message_index import MessageIndex
 from logreel.io.source import Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Rest, Struct
@@ -29,6 +32,8 @@ from logreel.log.scan import ChannelInfo, Noted, PayloadDecoder, Schema
 from logreel.registry.registry import layout_by_format
 from logreel.schemas.languages import Hints, language_of
 
+#: Encoding of messages of ROS 2.
+CDR = "cdr"
 #: Layout of messages without a usable definition.
 RAW = Layout(Struct((Field("data", Rest()),)), "raw")
 
@@ -41,6 +46,11 @@ class Decoders:
         self._hints = Hints(tuple(source.definitions), note=self._note)
         self._noted = Noted()
         self._decoded: dict[int, tuple[Layout, PayloadDecoder | None]] = {}
+        self._messages: tuple[MessageIndex, Mapping[int, int]] | None = None
+
+    def look_at(self, index: MessageIndex, number: Mapping[int, int]) -> None:
+        """Take the encoding of channels in CDR from their messages; *number*: of each channel by its id."""
+        self._messages = index, number
 
     def given(self, topic: str, channel: ChannelRecord, schema: Schema, md5: str) -> tuple[Schema, str]:
         """Return schema and md5 of the channel named *topic*: those of the file, completed by what the user gave.
@@ -69,6 +79,8 @@ class Decoders:
         language = language_of(schema, channel.encoding, schemaless=True)
         if language is not None:
             hints = replace(self._hints, checksum=channel.metadata.get("md5sum", "*"))
+            if language.encoding == CDR:
+                hints = self._hints_of_cdr(channel, hints)
             layout = language.layout(schema, hints)
             if layout is not None:
                 return layout, None
@@ -76,6 +88,28 @@ class Decoders:
             if decoder is not None:
                 return decoder.layout, decoder
         return layout_by_format(schema, channel.topic) or RAW, None
+
+    def _first(self, channel: ChannelRecord, rows: slice, most: int) -> list[bytes]:
+        """Return first messages of a channel; *most*: bytes of each."""
+        if self._messages is None or channel.id not in self._messages[1]:
+            return []
+        taken = list[bytes]()
+        with suppress(LogError):
+            for stored in payload_ranges(self._messages[0], self._messages[1][channel.id], rows):
+                for at, size in zip(stored.offset.tolist(), stored.size.tolist(), strict=True):
+                    taken.append(bytes(stored.data[at : at + min(most, size)]))
+        return taken
+
+    def _hints_of_cdr(self, channel: ChannelRecord, hints: Hints) -> Hints:
+        """Return *hints* with what the first messages of a channel in CDR say."""
+        from logreel.schemas.ros2msg import LITTLE, LOOKED_AT, MAX_SAMPLE, encapsulation_of
+
+        begins = self._first(channel, slice(0, 1), 2)
+        if begins not in ([], [LITTLE]):
+            # Further messages may lie in further chunks: they are looked at where the first is unusual.
+            begins = self._first(channel, slice(0, LOOKED_AT), 2)
+        samples = partial(self._first, channel, slice(0, LOOKED_AT), MAX_SAMPLE)
+        return replace(hints, encapsulation=encapsulation_of(begins), samples=samples)
 
     def _note(self, text: str) -> None:
         problem = Problem("definition", 0, 0, False, text)

@@ -58,7 +58,8 @@ def _reread(source: Source, file: FoundFile, builder: IndexBuilder) -> Scan:
 
 def _scan_of(source: Source, file: FoundFile) -> Scan:
     file.source = source
-    number, channels = channel_infos(file, Decoders(source, file.problems))
+    decoders = Decoders(source, file.problems)
+    number, channels = channel_infos(file, decoders)
     chunks = Chunks(
         source,
         cache(source, file.chunks, file.problems),
@@ -67,11 +68,13 @@ def _scan_of(source: Source, file: FoundFile) -> Scan:
         (lambda n: file.chunks[n].data + file.chunks[n].stored) if file.by_summary else None,
     )
     builder = IndexBuilder(source, file, number, chunks)
+    index = builder.index(is_cheap(file) and not chunks.in_ranges)
+    decoders.look_at(index, number)
     return assemble(
         source,
         file,
         channels,
-        builder.index(is_cheap(file) and not chunks.in_ranges),
+        index,
         builder.bounds,
         builder.compare_checksums,
         lambda: _verify(source, file, builder),
@@ -275,7 +278,8 @@ class McapGrowing:
             problems=[*self._file.problems, *_problems_at_the_end(source, reader)],
             by_summary=reader.has_summary,
         )
-        _, channels = channel_infos(file, Decoders(source, file.problems), self._number)
+        decoders = Decoders(source, file.problems)
+        _, channels = channel_infos(file, decoders, self._number)
         chunks = Chunks(
             source,
             cache(source, file.chunks, file.problems),
@@ -291,6 +295,7 @@ class McapGrowing:
         index = MessageIndex(
             chunks, self._table.blocks(count), [rules] * count, sizes_are_cheap=is_cheap(file)
         )
+        decoders.look_at(index, self._number)
         bounds = self._first, self._last
         return assemble(
             source,

@@ -6,7 +6,6 @@ put together, and unpacked where messages are compressed, when its bytes are nee
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
@@ -43,8 +42,6 @@ RELATIVE_NS = 10**8 * 10**9
 #: Longest head of a zstd frame.
 _FRAME_HEAD = 18
 CDR = "cdr"
-#: Messages of a topic by which its encoding is told: one may be damaged.
-_LOOKED_AT = 9
 
 
 @dataclass(slots=True)
@@ -315,6 +312,7 @@ class _Definitions:
     def _make(self, topic: TopicRow, schema: Schema) -> tuple[Layout, PayloadDecoder | None]:
         encoding = topic.serialization_format or CDR
         from logreel.schemas import ros2msg
+        from logreel.schemas.ros2msg import MAX_SAMPLE, encapsulation_of
 
         language = language_of(schema, encoding)
         if language is None:
@@ -324,34 +322,34 @@ class _Definitions:
         # The definition of a type without fields has no text.
         if not schema.text and self._stated(topic) is None and not ros2msg.is_known(topic.type):
             raise DefinitionError(f"nothing defines {schema.name[:80] or 'its type'}")
-        hints = replace(self._hints, encapsulation=self._encapsulation(topic))
+        begin = encapsulation_of(self._first(topic, 2)) if language.encoding == CDR else b""
+        hints = replace(self._hints, encapsulation=begin, samples=lambda: self._first(topic, MAX_SAMPLE))
         layout = language.layout(schema, hints)
         if layout is not None:
             return layout, None
-        decoder = language.decoder(schema, self._hints)
+        decoder = language.decoder(schema, hints)
         if decoder is None:
             raise DefinitionError(f"nothing reads messages of {schema.name[:80]}")
         return decoder.layout, decoder
 
-    def _encapsulation(self, topic: TopicRow) -> bytes:
-        """Return the first two bytes of most first messages of a topic; empty if they are of no known encoding."""
+    def _first(self, topic: TopicRow, most: int) -> Iterator[bytes]:
+        """Yield the first messages of a topic; *most*: bytes of each, about."""
         from logreel.io import zstd
-        from logreel.schemas.ros2msg import ENCAPSULATIONS
+        from logreel.schemas.ros2msg import LOOKED_AT
 
-        bag, begins = self._bag, Counter[bytes]()
+        bag = self._bag
         messages, data = bag.file.messages, bag.file.pages.data
         # Most topics have messages near the front.
         few = np.flatnonzero(messages.topic[: 1 << 16] == topic.id)
         rows = few if len(few) else np.flatnonzero(messages.topic == topic.id)
-        for row in rows[:_LOOKED_AT].tolist():
+        for row in rows[:LOOKED_AT].tolist():
             start, size = stored_pieces(bag.file, row, row + 1)
-            if not bag.packed[row]:
-                begins[data[start[0] :][: min(2, int(size[0]))].tobytes()] += 1
+            if most <= size[0] and not bag.packed[row]:
+                yield data[start[0] : start[0] + most].tobytes()
                 continue
+            stored = joined(data, start, size).data
             with suppress(zstd.ZstdError):
-                begins[zstd.unpack(joined(data, start, size).data)[:2]] += 1
-        most = begins.most_common(1)[0][0] if begins else b""
-        return most if most in ENCAPSULATIONS else b""
+                yield (zstd.unpack(stored) if bag.packed[row] else stored.tobytes())[:most]
 
     def _note(self, text: str) -> None:
         self._noted.add(self._bag.file.problems, Problem("definition", 0, 0, False, text))
