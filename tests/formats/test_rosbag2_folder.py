@@ -184,6 +184,94 @@ SHAPES: dict[str, tuple[dict[str, Any], str, int]] = {
 }
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"max_bag_duration": 3},
+        {"max_bag_size": 70_000},
+        {"max_bag_duration": 3, "compression_mode": "file"},
+    ],
+    ids=["one", "duration", "size", "packed"],
+)
+def test_files_of_a_folder_in_mcap(latched: Path, tmp_path: Path, options: dict[str, Any]) -> None:
+    """``storage=mcap`` has the messages, files, QoS and metadata of databases; rosbags reads equal values."""
+    for name, storage in (("a", "sqlite3"), ("b", "mcap")):
+        logreel.slice(latched, f"{tmp_path}/{name}/", options={**options, "storage": storage})
+    suffix = ".mcap.zstd" if "compression_mode" in options else ".mcap"
+    databases, files = (sorted((tmp_path / name).glob(f"{name}_*")) for name in "ab")
+    assert [path.name for path in files] == [f"b_{n}{suffix}" for n in range(len(databases))]
+    stated = [
+        parse((tmp_path / name / "metadata.yaml").read_text())["rosbag2_bagfile_information"] for name in "ab"
+    ]
+    assert stated[1]["relative_file_paths"] == [path.name for path in files]
+    assert [s["storage_identifier"] for s in stated] == ["sqlite3", "mcap"]
+    for key in ("version", "message_count", "starting_time", "duration", "topics_with_message_count"):
+        assert stated[0][key] == stated[1][key]
+    assert rows(tmp_path / "a") == rows(tmp_path / "b")
+    log = logreel.open(tmp_path / "b")
+    assert (log.problems, log.verify()) == ((), ())
+    of_database = logreel.open(tmp_path / "a")
+    for ch in of_database.channels.values():
+        new = log[ch.topic]
+        assert (new.schema, new.metadata) == (ch.schema, ch.metadata)
+    if "compression_mode" not in options:
+        assert typed(tmp_path / "a") == typed(tmp_path / "b")
+    # It is written again over itself, and back.
+    logreel.convert(tmp_path / "b", f"{tmp_path}/c/", force=True)
+    assert rows(tmp_path / "c") == rows(tmp_path / "a")
+    logreel.slice(latched, f"{tmp_path}/b/", options={"storage": "mcap"}, force=True)
+    assert sorted(path.name for path in (tmp_path / "b").iterdir()) == ["b_0.mcap", "metadata.yaml"]
+
+
+@pytest.mark.parametrize("storage", ["sqlite3", "mcap"])
+def test_a_folder_is_created(tmp_path: Path, storage: str) -> None:
+    text = logreel.Schema("std_msgs/msg/String", "ros2msg", "string data\n")
+    with logreel.create(f"{tmp_path}/drive/", storage=storage) as w:
+        channel = w.add_channel("/a", text)
+        for n in range(100):
+            w.write(channel, START + n, {"data": str(n)})
+        w.flush()
+        # As a recorder that crashed leaves it.
+        assert len(rows(tmp_path / "drive")) == 100
+    folder = tmp_path / "drive"
+    suffix = "db3" if storage == "sqlite3" else "mcap"
+    assert sorted(path.name for path in folder.iterdir()) == [f"drive_0.{suffix}", "metadata.yaml"]
+    log = logreel.open(folder)
+    assert (log.problems, log["/a"]["data"].tolist()[-1]) == ((), "99")
+    assert read(folder) == rows(folder)
+    for options, words in (
+        ({}, "not replaced"),
+        ({"mode": "a"}, "continued by another file"),
+    ):
+        with pytest.raises(LogError, match=words):
+            logreel.create(f"{tmp_path}/drive/", **options)  # type: ignore[arg-type]
+    for name, options, words in (
+        ("other", {"max_bag_size": 1000}, "is one file of its folder"),
+        ("other", {"storage": "zip"}, "sqlite3 or mcap"),
+        ("other", {"format": "ulog"}, "leave out the slash"),
+        ("other.db3", {}, "leave out the slash"),
+        ("other", {"wrong": 1}, "no option 'wrong'"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            logreel.create(f"{tmp_path}/{name}/", **options)  # type: ignore[arg-type]
+        assert not (tmp_path / name).exists()
+
+
+def test_a_folder_whose_writing_fails_has_what_was_written(tmp_path: Path) -> None:
+    text = logreel.Schema("std_msgs/msg/String", "ros2msg", "string data\n")
+
+    def failing() -> None:
+        with logreel.create(f"{tmp_path}/drive/") as w:
+            w.write(w.add_channel("/a", text), START, {"data": "x"})
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        failing()
+    assert [path.name for path in (tmp_path / "drive").iterdir()] == ["drive_0.db3.active"]
+    assert len(rows(tmp_path / "drive")) == 1
+
+
 @pytest.mark.parametrize("name", SHAPES)
 def test_several_files_and_compression(latched: Path, tmp_path: Path, name: str) -> None:
     """Each file begins with the static transform; rosbags and logreel read equal values."""
@@ -301,6 +389,8 @@ def test_options_of_folders_that_are_none(latched: Path, tmp_path: Path, run: Ru
         ({"max_bag_duration": True}, "seconds above 0"),
         ({"max_bag_duration": 1e-6}, "more than 10000 files"),
         ({"max_bag": 3}, "no option 'max_bag'"),
+        ({"storage": "rocksdb"}, "sqlite3 or mcap"),
+        ({"storage": "mcap", "compression_mode": "message"}, "leave out compression_mode"),
     ):
         if "more than" in words:
             options, source = {"max_bag_duration": 1e-9}, tmp_path / "fast.db3"

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from logreel.errors import DefinitionError, LogError, TopicError, UnsupportedError, UsageError
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
+from logreel.io.atomic_file import make_folders
 from logreel.io.output_stream import Destination, live_appender, name_and_stream
 from logreel.kernels.records import Batch, now
 from logreel.layout.layout import Layout
@@ -31,7 +32,7 @@ from logreel.log.scan import Schema
 from logreel.log.times import Time, WriterClock, written_array, written_ns
 from logreel.registry.format import Format
 from logreel.registry.open import open_log
-from logreel.registry.registry import check_options, formats
+from logreel.registry.registry import check_options, formats, log_suffixes
 from logreel.write.format_writer import FormatWriter, Payload, Payloads
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Writer:
     flush_every  seconds after which messages are flushed; None: only by ``flush`` or when there are many
     sync         wait for the disk at every flush
     continued    an existing log that is continued; it stays as it is if nothing is written
+    describe     called when the file is complete and has its name: it writes what lies beside it
     """
 
     def __init__(
@@ -63,8 +65,9 @@ class Writer:
         flush_every: float | None,
         sync: bool,
         continued: Log | None = None,
+        describe: Callable[[], object] = lambda: None,
     ) -> None:
-        self._out, self._sync = out, sync
+        self._out, self._sync, self._describe = out, sync, describe
         self._format_writer, self._schemas = format_writer, format_writer.schemas
         self._every = math.inf if flush_every is None else flush_every
         self._lock = RLock()
@@ -366,6 +369,7 @@ class Writer:
         except BaseException:
             self._out.leave()
             raise
+        self._describe()
 
     def leave(self) -> None:
         """Close the incomplete file, which keeps its temporary name."""
@@ -465,8 +469,8 @@ def create(
 ) -> Writer:
     """Create a log, or continue one, and return its Writer; use it as a context manager.
 
-    path     its suffix selects the format; or a binary file object, which is written in order: with each flush, or as
-             a whole in the end for formats that change earlier bytes
+    path     its suffix selects the format, a slash at the end a folder; or a binary file object, which is written in
+             order: with each flush, or as a whole in the end for formats that change earlier bytes
     mode     ``w``: a new log; ``a``: continue the log at *path*, or create it if there is none
     format   name of the format; None: by the suffix, or by the content of a log that is continued
     force    replace an existing file; with mode ``a`` only an unfinished one that no process writes
@@ -481,6 +485,8 @@ def create(
     if mode not in ("w", "a"):
         raise UsageError(f"mode {mode!r}; there are 'w' (a new log) and 'a' (continue a log)")
     name, stream = name_and_stream(path)
+    if stream is None and name.endswith(("/", os.sep)):
+        return _create_folder(name, mode, format, flush_every, sync, options)
     if stream is not None and mode == "a":
         raise UsageError("a stream holds no log to continue: mode 'a' is for a path")
     appends = mode == "a" and os.path.lexists(name)
@@ -505,6 +511,44 @@ def create(
             out.discard()
         raise
     return Writer(out, format_writer, flush_every, sync, continued)
+
+
+def _create_folder(
+    name: str,
+    mode: str,
+    format: str | None,
+    flush_every: float | None,
+    sync: bool,
+    options: Mapping[str, Any],
+) -> Writer:
+    """Return the Writer of a new log that is a folder: of its one file, beside which the rest is written in the end."""
+    able: list[Any] = [f for f in formats().values() if f.create is not None and f.new_folder is not None]
+    able = [f for f in able if format in (None, f.name)]
+    folder = Path(name)
+    if not able or folder.name.lower().endswith(log_suffixes()):
+        raise UsageError("is the name of a file: leave out the slash at the end", path=name)
+    if mode == "a":
+        raise UnsupportedError(
+            "is a folder, which is continued by another file", path=name, hint="record into it with --append"
+        )
+    new = able[0].new_folder()
+    own = {key: value for key, value in options.items() if key in new.options}
+    if divides := own.keys() & inspect.signature(new.cuts).parameters.keys():
+        text = f"{min(divides)}: a log that is created is one file of its folder"
+        raise UsageError(text, path=name, hint="write it, and divide it by convert")
+    inside = {key: value for key, value in options.items() if key not in own} | dict(new.inside(**own))
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise LogError("is there already, and not replaced", path=name, hint="write to another folder")
+    check_format_options(able[0], inside)
+    make_folders(folder)
+    path = os.path.join(folder, new.part(folder.absolute().name, 0))
+    out = Appender(path, False)
+    try:
+        format_writer = able[0].create(out, **inside)
+    except BaseException:
+        out.discard()
+        raise
+    return Writer(out, format_writer, flush_every, sync, describe=lambda: new.finish([path], **own))
 
 
 #: Names of types of options that are compared with their values.

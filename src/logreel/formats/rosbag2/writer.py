@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,7 @@ from logreel.write.format_writer import (
     topic_without_number,
 )
 from logreel.write.log_copier import LogCopier
+from logreel.write.writer import create
 
 if TYPE_CHECKING:
     from logreel.schemas.ros1to2 import Conversion
@@ -75,6 +77,9 @@ CDR = "cdr"
 COMPRESSIONS, LEVEL, _PACKED_AT_ONCE = ("none", "zstd"), 3, 1 << 20
 #: Suffix of packed files; values of ``compression_mode``.
 PACKED, FILE, MESSAGE = ".zstd", "file", "message"
+#: Values of ``storage``: in what the files of a folder are, with their suffixes.
+SQLITE, MCAP = "sqlite3", "mcap"
+STORAGES = {SQLITE: ".db3", MCAP: ".mcap"}
 #: Most files of a folder; bytes of a message in tables and index besides its own; bytes that are compared at once.
 MOST_FILES, _ROW_BYTES, _PIECE = 10_000, 36, 1 << 20
 #: Languages of definitions that bags of ROS 2 have.
@@ -440,13 +445,8 @@ def append(out: Appender, log: Log, **options: Any) -> Bag2Writer:
     writer = Bag2Writer(out, **options)
     writer.continue_channels(log)
     Bag2Copier(writer).copy_metadata(log)
-    index = log.index
-    for batch in index.select_batches(order="file"):
-        begins = np.flatnonzero(np.diff(batch.chunk, prepend=-2))
-        for lo, hi in zip(begins.tolist(), [*begins[1:].tolist(), len(batch)], strict=True):
-            data = index.chunks[int(batch.chunk[lo])]
-            payloads = Payloads(data, batch.offset[lo:hi], batch.size[lo:hi].astype(np.int64))
-            writer.messages(batch.channel[lo:hi], batch.time[lo:hi], payloads)
+    for channel, time, payloads in _stored(log):
+        writer.messages(channel, time, payloads)
     # Compressed messages were unpacked only now.
     lost = next((problem for problem in log.problems if problem.lost), None)
     if lost is not None:
@@ -455,6 +455,17 @@ def append(out: Appender, log: Log, **options: Any) -> Bag2Writer:
     # Whoever has the Writer may rely on the old messages in the unfinished file.
     out.flush()
     return writer
+
+
+def _stored(log: Log) -> Iterator[tuple[NDArray[np.int32], I64, Payloads]]:
+    """Yield numbers of channels, times in ns and payloads of all messages, in the order of the file."""
+    index = log.index
+    for batch in index.select_batches(order="file"):
+        begins = np.flatnonzero(np.diff(batch.chunk, prepend=-2))
+        for lo, hi in zip(begins.tolist(), [*begins[1:].tolist(), len(batch)], strict=True):
+            data = index.chunks[int(batch.chunk[lo])]
+            payloads = Payloads(data, batch.offset[lo:hi], batch.size[lo:hi].astype(np.int64))
+            yield batch.channel[lo:hi], batch.time[lo:hi], payloads
 
 
 # ----------------------------------------------------------------------------------------------------- the folder
@@ -469,10 +480,10 @@ def metadata_file(log: Log) -> Content:
         FileSpan(os.path.basename(part.source.name), part.message_count, part.start, part.end)
         for part in log.parts
     ]
-    return _metadata_of(log, files)
+    return _metadata_of(log, files, SQLITE)
 
 
-def _metadata_of(log: Log, files: Sequence[FileSpan]) -> Content:
+def _metadata_of(log: Log, files: Sequence[FileSpan], storage: str) -> Content:
     topics = dict[str, tuple[TopicRow, int]]()
     for number, ch in enumerate(log.match(None)):
         row = declare(number, ch.topic, ch.schema, ch.metadata, copied=True).row
@@ -481,7 +492,7 @@ def _metadata_of(log: Log, files: Sequence[FileSpan]) -> Content:
     compression = "MESSAGE" if any(part.format_state.packed.any() for part in log.parts) else compression
     custom = log.metadata.get("custom_data")
     text = metadata_text(
-        "sqlite3",
+        storage,
         files,
         [topics[name] for name in sorted(topics)],
         str(log.metadata.get("ros_distro", "")),
@@ -494,15 +505,24 @@ def _metadata_of(log: Log, files: Sequence[FileSpan]) -> Content:
     return Content(lambda: iter((data,)), {**about, "start_ns": every.start, "end_ns": every.end})
 
 
-def _part_name(name: str, number: int = 0, compression_mode: str = "", **_: object) -> str:
+def _part_name(
+    name: str, number: int = 0, compression_mode: str = "", storage: str = SQLITE, **_: object
+) -> str:
     """Return the name of a file of the folder *name*."""
-    return f"{name}_{number}.db3{PACKED if compression_mode == FILE else ''}"
+    return f"{name}_{number}{STORAGES[storage]}{PACKED if compression_mode == FILE else ''}"
 
 
 def _inside(
-    compression_mode: str = "", max_bag_size: int | None = None, max_bag_duration: float | None = None
+    compression_mode: str = "",
+    max_bag_size: int | None = None,
+    max_bag_duration: float | None = None,
+    storage: str = SQLITE,
 ) -> Mapping[str, Any]:
     """Return the compression of messages; raise UsageError for values that the options of a folder cannot have."""
+    if storage not in STORAGES:
+        raise UsageError(f"storage={storage!r:.40}: a bag of ROS 2 has {' or '.join(STORAGES)}")
+    if storage == MCAP and compression_mode == MESSAGE:
+        raise UsageError("files in MCAP compress groups of messages: leave out compression_mode=message")
     if compression_mode not in ("", FILE, MESSAGE):
         raise UsageError(f"compression_mode={compression_mode!r}: a bag of ROS 2 has {FILE} or {MESSAGE}")
     for name, value in (("max_bag_size", max_bag_size), ("max_bag_duration", max_bag_duration)):
@@ -551,8 +571,11 @@ def _tables_bytes(bag: Bag) -> int:
     return sum(map(len, texts)) + 2 * len(TABLES) * PAGE
 
 
-def _describe(paths: Sequence[str], compression_mode: str = "", **_: object) -> None:
-    """Write the ``metadata.yaml`` of a folder for its databases and the new ones *paths*; pack these if others are."""
+def _describe(paths: Sequence[str], compression_mode: str = "", storage: str = SQLITE, **_: object) -> None:
+    """Write the ``metadata.yaml`` of a folder for its databases and the new ones *paths*; pack these if others are.
+
+    storage  ``mcap``: they become files in MCAP
+    """
     place = Path(paths[0]).parent
     before = bag_folder(str(place), os.listdir(place))
     # A file that another recorder did not complete is no database yet.
@@ -562,17 +585,49 @@ def _describe(paths: Sequence[str], compression_mode: str = "", **_: object) -> 
     with open_log([*old, *paths], anyway=True) as log:
         spans = [
             FileSpan(
-                os.path.basename(part.source.name) + PACKED * (is_packed and part.source.name in paths),
+                _stored_as(os.path.basename(part.source.name), storage)
+                + PACKED * (is_packed and part.source.name in paths),
                 part.message_count,
                 part.start,
                 part.end,
             )
             for part in log.parts
         ]
-        text = _metadata_of(log, spans).read()
+        text = _metadata_of(log, spans, storage).read()
+    for path in paths if storage == MCAP else ():
+        _store_in_mcap(path)
     for path in paths if is_packed else ():
-        _pack_file(path)
+        _pack_file(_stored_as(path, storage))
     replace_text(place / METADATA, text.decode("utf-8", "replace"))
+
+
+def _stored_as(path: str, storage: str) -> str:
+    """Return the name of a file in another storage than that in which it was written."""
+    return path.removesuffix(STORAGES[SQLITE]) + STORAGES[storage] if storage != SQLITE else path
+
+
+def _store_in_mcap(path: str) -> None:
+    """Replace a database by an MCAP with its channels and messages; raises LogError if these differ."""
+    new = _stored_as(path, MCAP)
+    with open_log(path) as log:
+        with create(new, profile="ros2") as w:
+            for ch in log.match(None):
+                w.add_channel(ch.topic, ch.schema, ch.metadata)
+            for channel, time, payloads in _stored(log):
+                w.write_payloads(channel, time, payloads)
+        with open_log(new) as written:
+            if _digest(written) != _digest(log):
+                raise LogError("the file in MCAP has other messages than the database", path=new)
+    os.unlink(path)
+
+
+def _digest(log: Log) -> bytes:
+    """Return a digest of times, topics and bytes of all messages."""
+    digest = sha256()
+    for m in log.messages():
+        digest.update(f"{m.time} {len(m.data)} {m.channel.topic}\n".encode("utf-8", "surrogatepass"))
+        digest.update(m.data)
+    return digest.digest()
 
 
 def _pack_file(path: str) -> None:
@@ -592,7 +647,11 @@ def _pack_file(path: str) -> None:
 
 
 NEW_FOLDER = NewFolder(
-    _part_name, _describe, ("compression_mode", "max_bag_size", "max_bag_duration"), _inside, _cuts
+    _part_name,
+    _describe,
+    ("compression_mode", "max_bag_size", "max_bag_duration", "storage"),
+    _inside,
+    _cuts,
 )
 
 COMMANDS = (
