@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -13,6 +15,7 @@ from logreel.layout.arrow_arrays import as_struct
 from support.builders.sample_logs import tiny
 from support.samples.carla.builder import Builder, eventful
 from support.samples.carla.drive import BIKE, CAMERA, HERO, HERO_SPEED, VAN, drive, motion
+from support.samples.rosbag.builder import drive as bag_drive
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +144,35 @@ def test_trajectory_in_ros_axes(log: logreel.Log) -> None:
     for ask in (logreel.carla.info, logreel.carla.MetricsLog, logreel.carla.Replay):
         with pytest.raises(UsageError, match="as recorded"):
             ask(log.ros_axes())
+
+
+def test_questions_take_a_path_an_open_log_or_bytes(tmp_path: Path) -> None:
+    data = drive(27.0).bytes()
+    (tmp_path / "a.log").write_bytes(data)
+    with logreel.open(data) as log:
+        for ask in (logreel.carla.info, logreel.carla.collisions, logreel.carla.blocked):
+            due = ask(log).rows()
+            assert due or ask is logreel.carla.blocked
+            assert (
+                ask(tmp_path / "a.log").rows()
+                == ask(str(tmp_path / "a.log")).rows()
+                == ask(data).rows()
+                == due
+            )
+    assert logreel.carla.Replay(tmp_path / "a.log").total == logreel.carla.Replay(data).total
+    frames = logreel.carla.MetricsLog(data).get_total_frame_count()
+    assert logreel.carla.MetricsLog(tmp_path / "a.log").get_total_frame_count() == frames
+    for ask in (
+        logreel.carla.info,
+        logreel.carla.collisions,
+        logreel.carla.blocked,
+        logreel.carla.MetricsLog,
+        logreel.carla.Replay,
+    ):
+        with pytest.raises(UsageError, match="a log of format rosbag, not a CARLA recording"):
+            ask(bag_drive())
+        with pytest.raises(FileNotFoundError):
+            ask(tmp_path / "none.log")
 
 
 def test_standing_actor_has_zero_velocity(log: logreel.Log) -> None:

@@ -241,7 +241,7 @@ def test_wrong_options_raise_usage_errors(log: logreel.Log, tmp_path: Path) -> N
             None,
             UsageError,
             r"known: \.parquet/, \.csv/, \.arrow/, \.ndjson, \.jpg/, \.ply/, \.mp4/, \.rrd, \.kml, \.gpx, \.geojson, "
-            r"\.tum, \.kitti, \.euroc, \.xosc, \.pcap/,",
+            r"\.tum, \.kitti, \.euroc, \.xosc, \.osi\.mcap, \.pcap/,",
         ),
         ("x", None, UsageError, "names no output"),
         ("x.parquet", None, UsageError, r"channels do not fit into one file; write the folder .*x.parquet/"),

@@ -161,7 +161,8 @@ def convert(
 
     x.jpg/ x.ply/ are folders with a file per picture or point cloud. x.kml x.gpx x.geojson are single files with the
     tracks of all positions. x.tum x.kitti x.euroc are one trajectory: the poses of a channel (-t), of a frame in
-    another one (--frames), or the best that the log has. x.xosc is a scenario with the actors of a CARLA recording.
+    another one (--frames), or the best that the log has. x.xosc is a scenario with the actors of a CARLA recording,
+    x.osi.mcap a trace of OSI with its traffic.
 
     x.mp4 is a video of the pictures of one channel (-t), x.mp4/ a folder with a video per channel. x.rrd is a
     Rerun recording.

@@ -221,8 +221,9 @@ def convert(
               ``x.ply/``: a folder with a folder per channel with pictures or clouds, and a file for each of them.
               ``x.mp4``: a video of the pictures of one channel, with a slash a folder with a video per channel.
               ``x.rrd``: a Rerun recording. ``x.kml``, ``x.gpx``, ``x.geojson``: one file with the tracks. ``x.tum``,
-              ``x.kitti``, ``x.euroc``: one trajectory. ``x.xosc``: a scenario with all actors. ``x.mcap``, ``x.bag``
-              …: a log with the same messages. Or a binary file object, which is written in order
+              ``x.kitti``, ``x.euroc``: one trajectory. ``x.xosc``: a scenario with all actors. ``x.osi.mcap``: a
+              trace of OSI with the traffic of each frame. ``x.mcap``, ``x.bag`` …: a log with the same messages. Or a
+              binary file object, which is written in order
     format    for a file object: the output, as a suffix or the name of a format: ``csv``, ``mcap``, ``rosbag``
     raw       only for logs: copy payloads and schemas unchanged, without added channels. Otherwise messages whose
               definitions the format cannot hold are encoded again with definitions that it can hold, and an MCAP gets

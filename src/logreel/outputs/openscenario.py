@@ -18,6 +18,7 @@ from logreel.lenses import ActorPose, ActorStates, lenses
 from logreel.lenses.rotation import euler
 from logreel.log.log import Log
 from logreel.log.times import utc_shift
+from logreel.meaning.traffic import vehicle_category
 from logreel.outputs.registry import Job
 from logreel.outputs.tracks import xml_text
 
@@ -28,8 +29,6 @@ STILL = 1e-3
 #: What the standard demands of each vehicle and a recording does not tell; no player follows a trajectory by it.
 _PERFORMANCE = '<Performance maxSpeed="69" maxAcceleration="10" maxDeceleration="10"/>'
 _MASS = 80
-_MOTORCYCLES = ("harley", "kawasaki", "yamaha", "vespa")
-_CATEGORIES = {"truck": "truck", "van": "van", "bus": "bus", "motorcycle": "motorbike", "bicycle": "bicycle"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,9 @@ def _actors(log: Log, states: ActorStates, others: set[int]) -> Iterator[_Actor]
         yield _Actor(
             f"{actor_type}_{number}",
             _ELEMENTS[actor_type],
-            _category(log, number, str(states.model[rows[0]])),
+            vehicle_category(
+                log.actors[number].attributes if number in log.actors else {}, str(states.model[rows[0]])
+            ),
             str(states.model[rows[0]]),
             states.time[known],
             states.position[known],
@@ -106,17 +107,6 @@ def _actors(log: Log, states: ActorStates, others: set[int]) -> Iterator[_Actor]
             states.centre[rows[0]],
             states.size[rows[0]],
         )
-
-
-def _category(log: Log, number: int, model: str) -> str:
-    """Return the category of a vehicle as the standard names it."""
-    actor = log.actors.get(number)
-    attributes = actor.attributes if actor is not None else {}
-    if (stated := attributes.get("base_type", "").lower()) in _CATEGORIES:
-        return _CATEGORIES[stated]
-    if attributes.get("number_of_wheels") == "2":
-        return "motorbike" if any(maker in model for maker in _MOTORCYCLES) else "bicycle"
-    return "car"
 
 
 def _lines(log: Log, actors: list[_Actor], begin: int, end: int) -> Iterator[str]:

@@ -208,6 +208,7 @@ _TRACKS = ("position", "fixes", "latitude and longitude")
 #: What trajectories count.
 POSE = "pose"
 
+
 _BUILT_IN = (
     Output(
         ".parquet",
@@ -321,6 +322,16 @@ _BUILT_IN = (
         "states",
         "actors",
         media="application/xml",
+    ),
+    Output(
+        ".osi.mcap",
+        "Traces of OSI with ground truth",
+        lazy("logreel.outputs.osi:write"),
+        Shape.WHOLE,
+        "frame",
+        "states",
+        "actors",
+        media="",
     ),
     Output(
         ".pcap",

@@ -109,6 +109,7 @@ class Format:
     detectors  returns the Detectors for faults that only logs of this format show: ``detectors()``
     states    returns the names of the numbers that fields of a Log hold, by topic, path and number
     bands     yields the Bands of a Log, such as modes
+    traffic   returns the Traffic of a Log: objects, lights and weather, frame by frame. None: its logs know none
     limits    yields the FixedLimits of what a file of this format can make its reader do: ``limits()``; None: no limits
               of its own. ``logreel.limits.fixed_limits`` collects them
     storage   returns the Storage, which says what the bytes of a file are: ``storage()``. None: unknown
@@ -150,6 +151,7 @@ class Format:
     detectors: Callable[[], Sequence[Detector]] | None = None
     storage: Callable[[], Storage] | None = None
     limits: Callable[[], Iterable[FixedLimit]] | None = None
+    traffic: Callable[[Log], Any] | None = None
     names_in: Mapping[str, Callable[[Log], Mapping[str, tuple[str, str]]]] = field(
         default_factory=dict, repr=False
     )

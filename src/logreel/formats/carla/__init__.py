@@ -16,6 +16,8 @@ from logreel.registry.registry import lazy, lazy_scan, lazy_value
 if TYPE_CHECKING:
     from logreel.io.source import Source
     from logreel.limits import FixedLimit
+    from logreel.log.scan import Growing
+    from logreel.registry.format import Storage
 
 
 #: Greatest bytes of the name of a map: readers take its length as a signed 16-bit number.
@@ -50,6 +52,18 @@ def _limits() -> Iterator[FixedLimit]:
     )
 
 
+def _storage() -> Storage:
+    from logreel.formats.carla.records import STORAGE
+
+    return STORAGE
+
+
+def _follow() -> Growing:
+    from logreel.formats.carla.scan_builder import CarlaGrowing
+
+    return CarlaGrowing()
+
+
 FORMAT = Format(
     name="carla",
     title="CARLA recording",
@@ -63,7 +77,7 @@ FORMAT = Format(
     like=_like,
     meaning=lazy("logreel.formats.carla.meaning:meaning"),
     share=lazy("logreel.formats.carla.scan_builder:share"),
-    follow=lazy("logreel.formats.carla.scan_builder:CarlaGrowing"),
+    follow=_follow,
     identity=("map", "date_unix"),
     file_facts=("format_version", "attribute_base", "wheel_bytes"),
     api=lazy_value("logreel.formats.carla.simulator.api"),
@@ -72,6 +86,7 @@ FORMAT = Format(
     charts=lazy("logreel.formats.carla.meaning:charts"),
     bands=lazy("logreel.formats.carla.meaning:bands"),
     frames=lazy("logreel.formats.carla.simulator.info:frames"),
-    storage=lazy_value("logreel.formats.carla.records:STORAGE"),
+    storage=_storage,
     limits=_limits,
+    traffic=lazy("logreel.formats.carla.traffic:traffic"),
 )

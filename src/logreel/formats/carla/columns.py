@@ -16,18 +16,28 @@ from logreel.errors import UsageError
 from logreel.io.arrays import I64
 from logreel.layout.numpy_columns import Column
 from logreel.log.columns import column_rows
+from logreel.log.log import Log
 from logreel.log.scan import Actor
+from logreel.registry.open import open_log
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from logreel.log.log import Log
+    from logreel.log.joined_log import Openable
 
 Array = NDArray[Any]
 XYZ = ("x", "y", "z")
 #: Greatest number of seconds that fits into 64-bit nanoseconds.
 MAX_SECONDS = 9e9
 ROLL_PITCH_YAW = ("roll", "pitch", "yaw")
+
+
+def recording(log: Log | Openable) -> Log:
+    """Return *log*, opened if it is no open log; raises UsageError for a log of another format."""
+    log = log if isinstance(log, Log) else open_log(log)
+    if log.format != "carla":
+        raise UsageError(f"a log of format {log.format}, not a CARLA recording", path=log.name)
+    return log
 
 
 def metres(centimetres: Array) -> Array:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import DefinitionError
-from logreel.formats.carla.columns import RecordingColumns, type_name
+from logreel.formats.carla.columns import RecordingColumns, recording, type_name
 from logreel.formats.carla.records import END, HEAD
 from logreel.formats.carla.simulator.printing import (
     Wording,
@@ -28,6 +28,7 @@ from logreel.registry.commands import Answer
 
 if TYPE_CHECKING:
     from logreel.layout.numpy_columns import Column
+    from logreel.log.joined_log import Openable
     from logreel.log.log import Channel, Log, Message
 
 # Physics of the UE5 line. Source: the query and the serialiser on the branch ue5-dev, not verified with a recording. A
@@ -345,15 +346,17 @@ def _named(values: dict[str, Any], names: Iterable[str]) -> str:
 EVENTS = ("actors", "actor_removals", "actor_parents", "collisions")
 
 
-def info(log: Log, show_all: bool = False, release: str | None = None) -> Answer:
+def info(log: Log | Openable, show_all: bool = False, release: str | None = None) -> Answer:
     """List the events of a recording: actors that are created, destroyed and attached, and collisions.
 
+    log       an open Log, or anything that ``logreel.open`` accepts
     show_all  True: the text also has every record of positions, lights, controls and so on; the rows are the same
     release   print as the simulator does from this release on: 0.9.4, 0.9.6, 0.9.10, 0.9.14, 0.9.15, 0.9.16, 0.9.17 or
               0.10; None: as the release that wrote the recording
 
     Raises UsageError for another release.
     """
+    log = recording(log)
     columns = RecordingColumns(log)
     about = recording_summary(columns)
     words = wording(release, log.metadata, log.channels)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import UsageError
-from logreel.formats.carla.columns import ActorMotion, Array, RecordingColumns, metres
+from logreel.formats.carla.columns import ActorMotion, Array, RecordingColumns, metres, recording
 from logreel.formats.carla.simulator.info import LIGHTS
 from logreel.formats.carla.simulator.values import (
     Box,
@@ -21,12 +21,11 @@ from logreel.formats.carla.simulator.values import (
 )
 from logreel.io.arrays import I64
 from logreel.log.columns import DENSE
-from logreel.log.log import Log
 from logreel.log.tables import table
-from logreel.registry.open import open_log
 
 if TYPE_CHECKING:
-    from logreel.io.source import Readable
+    from logreel.log.joined_log import Openable
+    from logreel.log.log import Log
 
 
 STATES = ("Red", "Yellow", "Green", "Off", "Unknown")
@@ -43,10 +42,8 @@ class MetricsLog:
     log  an open Log, or anything that ``logreel.open`` accepts
     """
 
-    def __init__(self, log: Log | Readable) -> None:
-        self.log = log if isinstance(log, Log) else open_log(log)
-        if self.log.format != "carla":
-            raise UsageError(f"a log of format {self.log.format}, not a CARLA recording", path=self.log.name)
+    def __init__(self, log: Log | Openable) -> None:
+        self.log = recording(log)
         self._columns = RecordingColumns(self.log)
         self._tracks: dict[int, ActorMotion] = {}
         self._rows: dict[tuple[str, int], tuple[I64, I64]] = {}

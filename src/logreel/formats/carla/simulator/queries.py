@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.errors import UsageError
-from logreel.formats.carla.columns import Array, RecordingColumns, type_name
+from logreel.formats.carla.columns import Array, RecordingColumns, recording, type_name
 from logreel.formats.carla.simulator.printing import (
     KnownActors,
     closing,
@@ -24,6 +24,7 @@ from logreel.io.arrays import I64
 from logreel.registry.commands import Answer
 
 if TYPE_CHECKING:
+    from logreel.log.joined_log import Openable
     from logreel.log.log import Log
 
 
@@ -51,15 +52,16 @@ class Stay:
 
 
 def blocked(
-    log: Log, min_time: float = MIN_TIME, min_distance: float = MIN_DISTANCE, correct: bool = False
+    log: Log | Openable, min_time: float = MIN_TIME, min_distance: float = MIN_DISTANCE, correct: bool = False
 ) -> Answer:
     """List actors that move less than *min_distance* cm for *min_time* seconds or longer, longest first.
 
+    log      an open Log, or anything that ``logreel.open`` accepts
     correct  True: without the simulator's faults: the last frame does not subtract a second, the removal of an actor
              does not affect another one, a stay begins at the first position of the actor and not at the origin,
              times are not rounded
     """
-    columns = RecordingColumns(log)
+    columns = RecordingColumns(recording(log))
     known, about = KnownActors(columns, correct), recording_summary(columns)
     stays = [s for s in _stays(columns, known, min_distance, correct) if s.duration >= min_time]
     # Stays of equal duration are in the order in which they end; those that do not end, in the order of the C++ map.
@@ -224,9 +226,10 @@ class UnorderedIds:
 PRINTED, DISTINCT = "ovwtha", "ovwtsn"
 
 
-def collisions(log: Log, type1: str = "a", type2: str = "a", correct: bool = False) -> Answer:
+def collisions(log: Log | Openable, type1: str = "a", type2: str = "a", correct: bool = False) -> Answer:
     """List the beginnings of collisions, as the simulator's client does.
 
+    log           an open Log, or anything that ``logreel.open`` accepts
     type1, type2  kinds of the two actors: ``a`` any, ``h`` hero, ``o`` other, ``v`` vehicle, ``w`` walker, ``t``
                   traffic light; with *correct* also ``s`` sign and ``n`` sensor
     correct       True: without the simulator's faults: signs and sensors have letters, ``h`` selects only heroes,
@@ -240,7 +243,7 @@ def collisions(log: Log, type1: str = "a", type2: str = "a", correct: bool = Fal
             raise UsageError(
                 f"kinds of actors are the letters {' '.join(sorted({*letters, *'ah'}))}, not {letter!r}"
             )
-    columns = RecordingColumns(log)
+    columns = RecordingColumns(recording(log))
     known = KnownActors(columns, correct)
     frame_row = columns.frame_rows("collisions")
     sides = [_Side(columns, known, frame_row, n, letters) for n in (1, 2)]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from logreel.errors import DamagedError, UsageError
-from logreel.formats.carla.columns import ROLL_PITCH_YAW, XYZ, Array, RecordingColumns
+from logreel.formats.carla.columns import ROLL_PITCH_YAW, XYZ, Array, RecordingColumns, recording
 from logreel.formats.carla.definitions import layout
 from logreel.formats.carla.simulator.values import Axes, Poses, Record, Rotation, Tick, Transform, Vector
 from logreel.io.arrays import I64
@@ -27,6 +27,7 @@ from logreel.registry.open import open_log
 from logreel.write.writer import create
 
 if TYPE_CHECKING:
+    from logreel.log.joined_log import Openable
     from logreel.log.log import Log
     from logreel.log.scan import Actor
     from logreel.write.writer import Writer
@@ -124,6 +125,7 @@ SPECTATOR = 1
 class Replay:
     """A recording as the simulator replays it.
 
+    log               an open Log, or anything that ``logreel.open`` accepts
     start             seconds; below 0: from the end
     duration          seconds; 0: to the end
     time_factor       speed relative to the recording
@@ -140,7 +142,7 @@ class Replay:
 
     def __init__(
         self,
-        log: Log,
+        log: Log | Openable,
         start: float = 0.0,
         duration: float = 0.0,
         time_factor: float = 1.0,
@@ -158,6 +160,7 @@ class Replay:
             raise UsageError(f"start and duration are finite numbers of seconds, not {start} and {duration}")
         if not all(map(math.isfinite, (*offset, pitch))):
             raise UsageError(f"offset and pitch are finite numbers, not {offset} and {pitch}")
+        log = recording(log)
         self._columns, self.time_factor = RecordingColumns(log), time_factor
         self._elapsed = self._columns.elapsed
         self.total = float(self._elapsed[-1]) if len(self._elapsed) else 0.0
