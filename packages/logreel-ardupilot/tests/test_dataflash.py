@@ -104,6 +104,26 @@ def test_a_definition_that_changes_begins_another_channel() -> None:
     assert both["EV#2"]["X"].tolist() == [7]
 
 
+def test_messages_without_a_time_have_that_of_the_record_before() -> None:
+    log = Builder()
+    log.add("FILE", b"first", 0, 1, b"a")
+    for n in range(3):
+        log.add("EV", 1_000 * (n + 1), 10)
+        log.add("FILE", b"later", n, 1, b"b")
+        log.add("FILE", b"later", n, 2, b"c")
+    data = bytes(log.out)
+    due = [1_000_000, *(1_000_000 * (n + 1) for n in range(3) for _ in range(2))]
+    assert logreel.open(data)["FILE"].times.tolist() == due
+    # The number of EV is defined again, with the time at another place.
+    other = Builder()
+    other.defined |= {"FMT", "FMTU", "FILE"}
+    kind = KINDS["EV"][0]
+    other.add("FMT", kind, 12, b"NEW", b"BQ", b"Id,TimeUS")
+    other.out += b"\xa3\x95" + bytes([kind, 7]) + (9_000).to_bytes(8, "little")
+    other.add("FILE", b"new", 0, 1, b"d")
+    assert logreel.open(data + bytes(other.out))["FILE"].times.tolist() == [*due, 9_000_000]
+
+
 def damaged(data: bytes, at: int, new: bytes, size: int | None = None) -> logreel.Log:
     return logreel.open(data[:at] + new + data[at + (len(new) if size is None else size) :])
 

@@ -10,7 +10,7 @@ import math
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from logreel.plugin import (
     BlockBuilder,
+    Blocks,
     ChannelInfo,
     ChannelRules,
     Chunks,
@@ -64,14 +65,14 @@ class Kind:
     """A kind of message as one FMT record defines it.
 
     channel  its number; None if it is no channel
-    times    ns of its messages, where these have no time of their own
+    since    position of the definition
     """
 
     number: int
     definition: Definition
     channel: int | None
+    since: int = 0
     units: tuple[str, str] = ("", "")
-    times: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -80,6 +81,7 @@ class Found:
 
     kinds       all kinds that were defined, in the order of their definitions
     kind_of     the last one of each number
+    clocks      positions of the records by which logreel states times, and the times, ns
     utc_offset  ns, as logreel stored it; None if it did not
     """
 
@@ -88,6 +90,7 @@ class Found:
     unit: dict[str, str] = field(default_factory=dict)
     factor: dict[str, float] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    clocks: list[tuple[int, int]] = field(default_factory=list)
     utc_offset: int | None = None
 
     @property
@@ -108,8 +111,8 @@ class Reader:
         self.found = Found()
         self._records = MarkedRecords(source.data, MARK)
         self._records.declare(FMT, FMT_RECORD.size, None)
-        #: Number of channels so far, and the time of the last record that has one, before the record ``_seen``.
-        self._channels, self._time, self._seen = 0, 0, -1
+        #: Number of channels so far, and the position of the last record that the walk did not collect.
+        self._channels, self._seen = 0, -1
         #: The last definition of each kind, as it is in the file: some loggers repeat them.
         self._defined: dict[int, bytes] = {}
 
@@ -124,10 +127,6 @@ class Reader:
             pos = self._records.walk(pos)
             if pos < self._end:
                 pos = self._decide(pos)
-        # Messages before the first time have that one, not 0.
-        first = next((time for kind in self.found.kinds for time in kind.times if time), 0)
-        for kind in self.found.kinds:
-            kind.times = [time or first for time in kind.times]
         return self.found
 
     def index(self) -> MessageIndex:
@@ -137,14 +136,11 @@ class Reader:
         table = table.reshaped(kept, 0)
         for kind in self.found.channels:
             kind.channel = kept.index(kind.channel) if kind.channel in kept else None
-        rules = []
+        before, rules = _TimesBefore(self._data, self.found, table), []
         for kind in self.found.channels:
             time = kind.definition.time
-            if time is None:
-                stored = np.array(kind.times, np.int64)
-                rules.append(ChannelRules(partial(_all, stored), kind.definition.size))
-            else:
-                rules.append(ChannelRules(FieldAt(*time), kind.definition.size))
+            rule = partial(before.of, kind.channel or 0) if time is None else FieldAt(*time)
+            rules.append(ChannelRules(rule, kind.definition.size))
         return MessageIndex(Chunks(self._source), table, rules)
 
     # ----------------------------------------------------------------------------------------------- records
@@ -166,26 +162,9 @@ class Reader:
         payload = self._source.read(pos + HEAD, kind.definition.size)
         if len(payload) < kind.definition.size:
             return self._damaged(pos)
-        self._pass_time()
-        if kind.channel is not None:
-            # Its messages have no time: they have that of the last record before them.
-            kind.times.append(self._time)
-            self._blocks.add(pos, kind.channel)
-        else:
-            self._read_defining(pos, kind, payload)
+        self._read_defining(pos, kind, payload)
         self._seen = pos
         return pos + HEAD + kind.definition.size
-
-    def _pass_time(self) -> None:
-        """Take the time of the last message that the walk collected, if it was after the last one handled here."""
-        last = self._blocks.last
-        if last <= self._seen:
-            return
-        kind = self.found.kind_of.get(int(self._data[last + 2]))
-        if kind is not None and kind.definition.time is not None:
-            at, width, unit = kind.definition.time
-            raw = self._source.read(last + HEAD + at, width)
-            self._time = min(int.from_bytes(raw, "little") * unit, _LAST_TIME)
 
     def _define(self, pos: int, payload: bytes) -> None:
         if self._defined.get(payload[0]) == payload:
@@ -209,14 +188,11 @@ class Reader:
             text = f"the definition of {definition.name!r} is damaged: its messages are shown as bytes"
             self._problem("definition", pos, HEAD + FMT_RECORD.size, False, text)
         stops = definition in (UNITS, UNIT, MULTIPLIER, CLOCK)
-        kind = Kind(number, definition, None if stops else self._channels)
+        kind = Kind(number, definition, None if stops else self._channels, pos)
         self.found.kinds.append(kind)
         self.found.kind_of[number] = kind
-        timed = definition.time is not None
-        if not stops:
-            self._blocks.declare(self._channels + 1)
-            self._channels += 1
-        self._records.declare(number, definition.size, kind.channel if timed else None)
+        self._records.declare(number, definition.size, kind.channel)
+        self._channels += not stops
 
     def _read_defining(self, pos: int, kind: Kind, payload: bytes) -> None:
         found = self.found
@@ -233,7 +209,7 @@ class Reader:
             found.factor[chr(letter & 0xFF)] = factor if math.isfinite(factor) else 0.0
         else:
             time, utc = _CLOCK.unpack(payload)
-            self._time = min(time * 1000, _LAST_TIME)
+            found.clocks.append((pos, min(time * 1000, _LAST_TIME)))
             found.utc_offset = utc or found.utc_offset
 
     # ------------------------------------------------------------------------------------------------ damage
@@ -272,8 +248,53 @@ class Reader:
         return (kind is not None or number == FMT) and pos + HEAD + size > self._end
 
 
-def _all(times: I64, index: Any) -> I64:
-    return times
+class _TimesBefore:
+    """Times of messages that have none: each has that of the last record before it, else that of the first one."""
+
+    def __init__(self, data: NDArray[np.uint8], found: Found, table: Blocks) -> None:
+        self._data, self._found, self._table = data, found, table
+
+    def of(self, channel: int, index: Any) -> I64:
+        """Return int64[n]: the times of the messages of *channel*, ns."""
+        return self._times[channel]
+
+    @cached_property
+    def _times(self) -> dict[int, I64]:
+        """Times by channel of all channels whose messages have none."""
+        table, kinds = self._table, self._found.channels
+        untimed = [n for n, kind in enumerate(kinds) if kind.definition.time is None]
+        timed = [n for n in range(len(kinds)) if n not in untimed]
+        # The record before each message, as the end of its head; 0 if there is none.
+        last, before = 0, {n: [np.zeros(0, np.int64)] for n in untimed}
+        for base, runs in zip(table.base.tolist(), table.start.tolist(), strict=True):
+            here = [table.entry[runs[n] : runs[n + 1]] for n in timed]
+            places = np.sort(np.concatenate([np.zeros(0, np.uint32), *here])).astype(np.int64) + base
+            for n in untimed:
+                asked = table.entry[runs[n] : runs[n + 1]].astype(np.int64) + base
+                row = np.searchsorted(places, asked)
+                before[n].append(
+                    np.where(row > 0, places[row - 1], last) if len(places) else asked * 0 + last
+                )
+            last = int(places[-1]) if len(places) else last
+        first = min((table.first(n) for n in timed if table.counts[n]), default=0)
+        return {n: self._at(np.concatenate(parts), table.offsets(n), first) for n, parts in before.items()}
+
+    def _at(self, place: I64, message: I64, first: int) -> I64:
+        """Return int64[n]: the times of the records at *place*, or of clocks between these and the messages, ns."""
+        place = np.where(place > 0, place, first)
+        times = np.zeros(len(place), np.int64)
+        number = self._data[place - 1] if first else np.zeros(len(place), np.uint8)
+        # Of several definitions of one number, the last one before a record is that of the record.
+        for kind in self._found.channels:
+            if (time := kind.definition.time) is not None:
+                rows = np.flatnonzero((number == kind.number) & (place > kind.since))
+                times[rows] = FieldAt(*time).read(self._data, place[rows])
+        clocks = np.array(self._found.clocks, np.int64).reshape(-1, 2)
+        row = np.searchsorted(clocks[:, 0], message)
+        stated = np.flatnonzero(row > 0)
+        stated = stated[(clocks[row[stated] - 1, 0] > place[stated]) | (place[stated] > message[stated])]
+        times[stated] = clocks[row[stated] - 1, 1]
+        return times
 
 
 @dataclass(frozen=True)
