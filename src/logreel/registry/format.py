@@ -55,7 +55,7 @@ class Format:
 
     name      short, lower case; also the value of ``Log.format``
     title     name for people
-    suffixes  usual file name suffixes, used only to name outputs
+    suffixes  file name suffixes, the usual one first; used only to name outputs, and to choose their format
     sniff     returns whether the content is of this format; looks at ``source.head`` first, never raises
     folder    returns the Folder that a path is, given that and the names in it; None: it is no log of this format but a
               folder like others, whose files are logs of their own. None: no folder is a log

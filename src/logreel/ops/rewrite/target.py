@@ -229,8 +229,8 @@ def appends_only(fmt: Format) -> bool:
 def format_to_write(path: str, log: Log, name: str | None = None) -> Format:
     """Return the format called *name*, or with the suffix of *path*, else that of *log*.
 
-    If formats share a suffix, the format of *log*, or the one it was converted from, has precedence. Raises
-    UnsupportedError as ``format_of``.
+    If formats share a suffix, the format of *log*, or the one it was converted from, has precedence, then the one
+    whose usual suffix it is. Raises UnsupportedError as ``format_of``.
     """
     named = format_named(name or log.format)
     if named is not None and named.create is not None and (name or path.lower().endswith(named.suffixes)):
@@ -243,7 +243,8 @@ def format_to_write(path: str, log: Log, name: str | None = None) -> Format:
             for fmt in formats().values()
             if fmt.create is not None and path.lower().endswith(fmt.suffixes)
         ]
-    able.sort(key=lambda fmt: fmt.name not in (log.format, log.converted_from))
+    known = log.format, log.converted_from
+    able.sort(key=lambda fmt: (fmt.name not in known, not path.lower().endswith(fmt.suffixes[:1])))
     return able[0] if able else format_of(log)
 
 
