@@ -1,8 +1,10 @@
 """Logs of ArduPilot for logreel.
 
-``DATAFLASH`` is the format of DataFlash logs (``.bin``), ``TLOG`` that of telemetry logs (``.tlog``); entry points
-register them. ``definitions`` has what DataFlash logs say of their messages, ``reader`` finds the messages, ``writer``
-writes them, ``meaning`` knows what they mean; ``mavlink`` has the messages of MAVLink, ``tlog`` reads and writes them.
+``DATAFLASH`` is the format of DataFlash logs (``.bin``), ``TEXT`` that of the same logs as text (``.log``), ``TLOG``
+that of telemetry logs (``.tlog``); entry points register them. ``definitions`` has what DataFlash logs say of their
+messages, ``reader`` finds the messages, ``writer`` writes them, ``lines`` turns them into lines and back for
+``text_reader`` and ``text_writer``, ``meaning`` knows what they mean; ``mavlink`` has the messages of MAVLink, ``tlog``
+reads and writes them.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from logreel.plugin import Format, lazy
 if TYPE_CHECKING:
     from logreel.plugin import Layout, Schema, Source
 
-__all__ = ["DATAFLASH", "TLOG"]
+__all__ = ["DATAFLASH", "TEXT", "TLOG"]
 
 #: The mark of every record, and the kind of a definition: every log begins with one.
 _BEGIN = b"\xa3\x95\x80"
@@ -39,6 +41,15 @@ def _sniff_tlog(source: Source) -> bool:
     return sniff(source)
 
 
+def _sniff_text(source: Source) -> bool:
+    # The first line of most of them; others have a few lines before it.
+    if b"FMT," not in bytes(source.head[: 1 << 14]):
+        return False
+    from logreel_ardupilot.text_reader import sniff
+
+    return sniff(bytes(source.head[: 1 << 14]))
+
+
 TLOG = Format(
     name="tlog",
     title="MAVLink telemetry log",
@@ -59,6 +70,21 @@ DATAFLASH = Format(
     scan=lazy("logreel_ardupilot.reader:scan"),
     create=lazy("logreel_ardupilot.writer:create"),
     append=lazy("logreel_ardupilot.writer:append"),
+    copier=lazy("logreel_ardupilot.writer:DataFlashCopier"),
+    layout=_layout,
+    states=lazy("logreel_ardupilot.meaning:states"),
+    bands=lazy("logreel_ardupilot.meaning:bands"),
+    file_facts=("definitions",),
+)
+TEXT = Format(
+    name="dataflash-text",
+    title="ArduPilot text log",
+    suffixes=(".log",),
+    versions="self-describing, with and without units",
+    sniff=_sniff_text,
+    scan=lazy("logreel_ardupilot.text_reader:scan"),
+    create=lazy("logreel_ardupilot.text_writer:create"),
+    append=lazy("logreel_ardupilot.text_writer:append"),
     copier=lazy("logreel_ardupilot.writer:DataFlashCopier"),
     layout=_layout,
     states=lazy("logreel_ardupilot.meaning:states"),

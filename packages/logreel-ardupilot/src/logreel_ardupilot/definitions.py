@@ -10,6 +10,9 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
+
+import numpy as np
 
 from logreel.plugin import DefinitionError, Field, FixedArray, Layout, Scalar, Schema, Struct
 
@@ -144,12 +147,12 @@ class Definition:
             return kind, cls(label if plain else f"type_{kind}", size, None)
         return kind, cls(label, size, tuple(map(Column, types, columns)))
 
-    def record(self, kind: int) -> bytes:
-        """Return the FMT record that defines it as *kind*."""
+    def payload(self, kind: int) -> bytes:
+        """Return the payload of the FMT record that defines it as *kind*."""
         columns = self.columns or ()
         letters, names = "".join(c.letter for c in columns), ",".join(c.name for c in columns)
         fields = (text.encode("latin-1") for text in (self.name, letters, names))
-        return MARK + bytes([FMT]) + FMT_RECORD.pack(kind, self.size + HEAD, *fields)
+        return FMT_RECORD.pack(kind, self.size + HEAD, *fields)
 
     def with_units(
         self,
@@ -233,6 +236,17 @@ class Definition:
     def is_defining(self) -> bool:
         """Whether its messages define others."""
         return self.name in DEFINING and self.columns is not None
+
+
+def dtype_of(definition: Definition) -> np.dtype[np.void]:
+    """Return the NumPy type of the payloads of a definition with columns."""
+    codes = {"n": "S4", "N": "S16", "Z": "S64", "a": ("<i2", 32), "f": "<f4", "d": "<f8"}
+    fields: list[Any] = []
+    for column in definition.columns or ():
+        number = f"<{'i' if column.letter in 'bhiceLq' else 'u'}{TYPES[column.letter][1]}"
+        code = codes.get(column.letter, number)
+        fields.append((column.name, *code) if isinstance(code, tuple) else (column.name, code))
+    return np.dtype(fields)
 
 
 def _fits(text: str, room: int) -> bool:

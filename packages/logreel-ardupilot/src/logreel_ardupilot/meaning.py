@@ -5,6 +5,7 @@ Sources: ArduPilot, the numbers of modes of each vehicle (mode.h), AP_Logger.h (
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -43,6 +44,8 @@ MODES: Mapping[str, Mapping[int, str]] = {
         "AntennaTracker": _TRACKER,
     }.items()
 }
+#: Names of vehicles in the first lines of text logs.
+_VEHICLE = re.compile(rb"\b(ArduCopter|ArduPlane|ArduRover|Rover|ArduSub|AntennaTracker)\b")
 #: Events (EV.Id) and subsystems of errors (ERR.Subsys).
 EVENTS = _numbered(
     """10:ARMED 11:DISARMED 15:AUTO_ARMED 17:LAND_COMPLETE_MAYBE 18:LAND_COMPLETE 19:LOST_GPS 21:FLIP_START 22:FLIP_END
@@ -176,6 +179,30 @@ def utc_offset(parts: Rows) -> int | None:
         leap = _leap_seconds(float(np.median(gps)) / 1000)
         offsets.append((gps - leap * 1000) * 10**6 - _times(fixed))
     return int(np.sort(np.concatenate(offsets))[sum(map(len, offsets)) // 2]) if offsets else None
+
+
+def mode_numbers(head: bytes) -> Callable[[str], int | None]:
+    """Return a function from the name of a mode to its number, for the vehicle that *head* names.
+
+    Names count without case and separators; where no vehicle is named, only those on which all vehicles agree.
+    """
+    match = _VEHICLE.search(head)
+    vehicle = match[1].decode().replace("ArduRover", "Rover").replace("Rover", "ArduRover") if match else ""
+    tables = [MODES[vehicle]] if vehicle else list(MODES.values())
+    numbers: dict[str, set[int]] = {}
+    for table in tables:
+        for number, name in table.items():
+            numbers.setdefault(_plain(name), set()).add(number)
+
+    def number_of(name: str) -> int | None:
+        known = numbers.get(_plain(name), set())
+        return next(iter(known)) if len(known) == 1 else None
+
+    return number_of
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).upper()
 
 
 def modes_of(log: Log) -> Mapping[int, str]:

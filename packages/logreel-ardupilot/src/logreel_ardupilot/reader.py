@@ -23,7 +23,6 @@ from logreel.plugin import (
     ChannelRules,
     Chunks,
     FieldAt,
-    Log,
     MarkedRecords,
     MessageIndex,
     Parameter,
@@ -40,12 +39,12 @@ from logreel_ardupilot.definitions import (
     FMT_RECORD,
     FORMAT,
     HEAD,
-    KINDS,
     MARK,
     MULTIPLIER,
     UNIT,
     UNITS,
     Definition,
+    dtype_of,
     text_of,
 )
 
@@ -54,7 +53,7 @@ I64 = NDArray[np.int64]
 CHAIN = 3
 #: Times farther than this from the median are those of damaged messages, ns.
 ABSURD = 30 * 86400 * 10**9
-_LAST_TIME = (1 << 63) - 1
+LAST_TIME = (1 << 63) - 1
 #: UNIT and MULT: the letter, and the number or the text.
 _UNIT, _MULTIPLIER, _UNITS = struct.Struct("<Qb64s"), struct.Struct("<Qbd"), struct.Struct("<QB16s16s")
 _CLOCK = struct.Struct("<Qq")
@@ -101,6 +100,24 @@ class Found:
     def schema_of(self, kind: Kind) -> Definition:
         """Return the definition with units."""
         return kind.definition.with_units(*kind.units, self.unit, self.factor)
+
+    def take(self, kind: Kind, payload: bytes, pos: int) -> None:
+        """Take what a message at *pos* that is no message of a channel says of others."""
+        if kind.definition == UNITS:
+            _, number, units, multipliers = _UNITS.unpack(payload)
+            of = self.kind_of.get(number)
+            if of is not None:
+                of.units = text_of(units), text_of(multipliers)
+        elif kind.definition == UNIT:
+            _, letter, label = _UNIT.unpack(payload)
+            self.unit[chr(letter & 0xFF)] = text_of(label)
+        elif kind.definition == MULTIPLIER:
+            _, letter, factor = _MULTIPLIER.unpack(payload)
+            self.factor[chr(letter & 0xFF)] = factor if math.isfinite(factor) else 0.0
+        else:
+            time, utc = _CLOCK.unpack(payload)
+            self.clocks.append((pos, min(time * 1000, LAST_TIME)))
+            self.utc_offset = utc or self.utc_offset
 
 
 class Reader:
@@ -162,7 +179,7 @@ class Reader:
         payload = self._source.read(pos + HEAD, kind.definition.size)
         if len(payload) < kind.definition.size:
             return self._damaged(pos)
-        self._read_defining(pos, kind, payload)
+        self.found.take(kind, payload, pos)
         self._seen = pos
         return pos + HEAD + kind.definition.size
 
@@ -193,24 +210,6 @@ class Reader:
         self.found.kind_of[number] = kind
         self._records.declare(number, definition.size, kind.channel)
         self._channels += not stops
-
-    def _read_defining(self, pos: int, kind: Kind, payload: bytes) -> None:
-        found = self.found
-        if kind.definition == UNITS:
-            _, number, units, multipliers = _UNITS.unpack(payload)
-            of = found.kind_of.get(number)
-            if of is not None:
-                of.units = text_of(units), text_of(multipliers)
-        elif kind.definition == UNIT:
-            _, letter, label = _UNIT.unpack(payload)
-            found.unit[chr(letter & 0xFF)] = text_of(label)
-        elif kind.definition == MULTIPLIER:
-            _, letter, factor = _MULTIPLIER.unpack(payload)
-            found.factor[chr(letter & 0xFF)] = factor if math.isfinite(factor) else 0.0
-        else:
-            time, utc = _CLOCK.unpack(payload)
-            found.clocks.append((pos, min(time * 1000, _LAST_TIME)))
-            found.utc_offset = utc or found.utc_offset
 
     # ------------------------------------------------------------------------------------------------ damage
 
@@ -304,7 +303,6 @@ class Content:
     definitions  by channel
     """
 
-    source: Source
     found: Found
     index: MessageIndex
     definitions: list[Definition]
@@ -314,7 +312,10 @@ class Content:
         parts = []
         for channel, definition in enumerate(self.definitions):
             if definition.name == name and definition.columns is not None and self.index.count(channel):
-                parts.append(records_of(self.source.data, self.index.offsets(channel), definition))
+                parts += [
+                    records_of(np.asarray(self.index.chunks[chunk]), offset, definition)
+                    for chunk, offset in self.index.payloads_by_chunk(channel)
+                ]
         return parts
 
     def parameters(self) -> list[Parameter]:
@@ -336,7 +337,7 @@ class Content:
         if not live:
             return None, None
         middle = int(np.median(np.concatenate([times[[0, len(times) // 2, -1]] for times in live])))
-        lo, hi = max(middle - ABSURD, -_LAST_TIME), min(middle, _LAST_TIME - ABSURD) + ABSURD
+        lo, hi = max(middle - ABSURD, -LAST_TIME), min(middle, LAST_TIME - ABSURD) + ABSURD
         kept = [times[(times >= lo) & (times <= hi)] for times in live]
         kept = [times for times in kept if len(times)]
         if not kept:
@@ -350,20 +351,8 @@ class Content:
 
 def records_of(data: NDArray[np.uint8], offset: I64, definition: Definition) -> NDArray[np.void]:
     """Return the messages at *offset* as a structured array."""
-    from logreel_ardupilot.definitions import TYPES
-
-    kinds: list[Any] = []
-    for column in definition.columns or ():
-        width = TYPES[column.letter][1]
-        code = {"n": "S4", "N": "S16", "Z": "S64", "a": ("<i2", 32), "f": "<f4", "d": "<f8"}.get(
-            column.letter
-        )
-        if code is None:
-            signed = column.letter in "bhiceLq"
-            code = f"<{'i' if signed else 'u'}{width}"
-        kinds.append((column.name, *code) if isinstance(code, tuple) else (column.name, code))
     rows = data[offset[:, None] + np.arange(definition.size)]
-    return np.ascontiguousarray(rows).reshape(-1).view(np.dtype(kinds))
+    return np.ascontiguousarray(rows).reshape(-1).view(dtype_of(definition))
 
 
 def scan(source: Source, saved: Saved | None) -> Scan | None:
@@ -372,9 +361,13 @@ def scan(source: Source, saved: Saved | None) -> Scan | None:
         return None
     reader = Reader(source)
     found = reader.read()
-    index = reader.index()
+    return scan_of(found, reader.index())
+
+
+def scan_of(found: Found, index: MessageIndex) -> Scan:
+    """Return the Scan of what was found, with the index of its channels."""
     definitions = [found.schema_of(kind) for kind in found.channels]
-    content = Content(source, found, index, definitions)
+    content = Content(found, index, definitions)
     names, channels = dict[str, int](), list[ChannelInfo]()
     for definition in definitions:
         again = names[definition.name] = names.get(definition.name, 0) + 1
@@ -399,9 +392,3 @@ def scan(source: Source, saved: Saved | None) -> Scan | None:
 
 def _layout_of(definition: Definition) -> Callable[[], Any]:
     return lambda: definition.layout
-
-
-def kinds_in(log: Log) -> dict[str, int]:
-    """Return the number of each kind in a log of this format, by name; of several with one name the first."""
-    found: Found = log.format_state.found
-    return {kind.definition.name: kind.number for kind in reversed(found.kinds) if kind.number < KINDS}

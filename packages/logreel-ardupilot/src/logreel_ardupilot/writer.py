@@ -38,6 +38,8 @@ from logreel_ardupilot.definitions import (
 from logreel_ardupilot.reader import _CLOCK, _MULTIPLIER, _UNIT, _UNITS, Content
 
 I64 = NDArray[np.int64]
+#: Formats with the same messages: as records and as lines.
+FORMATS = ("dataflash", "dataflash-text")
 #: Kinds of the defining records of new logs, as ArduPilot numbers some of them; other kinds begin at 0.
 KIND_OF = {FORMAT: FMT, UNITS: 200, UNIT: 201, MULTIPLIER: 202, CLOCK: 203}
 
@@ -97,8 +99,7 @@ class DataFlashWriter(FormatWriter):
     def begin(self) -> None:
         """Write the definitions of the records that define others."""
         for definition, kind in KIND_OF.items():
-            self._taken[kind] = definition
-            self.out.write(definition.record(kind))
+            self._take(kind, definition)
         self.out.commit()
 
     def go_on(self, content: Content) -> None:
@@ -131,7 +132,15 @@ class DataFlashWriter(FormatWriter):
 
     def _take(self, kind: int, definition: Definition) -> None:
         self._taken[kind] = definition
-        self.out.write(definition.record(kind))
+        self.write_record(FMT, definition.payload(kind))
+
+    def write_record(self, kind: int, payload: bytes) -> None:
+        """Write the record of a message that is none of a channel."""
+        self.out.write(_record(kind, payload))
+
+    def write_records(self, channel: NDArray[np.int32], place: I64, records: NDArray[np.uint8]) -> None:
+        """Write records of messages: record i is of channel[i], and begins at place[i] of *records*."""
+        self.out.write(records.tobytes())
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Add a channel: its definition, with units."""
@@ -143,15 +152,15 @@ class DataFlashWriter(FormatWriter):
             if c.unit_id != NONE and self._units.get(c.unit_id) != c.unit:
                 self._units[c.unit_id] = c.unit
                 payload = _UNIT.pack(0, _signed(c.unit_id), c.unit.encode("latin-1"))
-                self.out.write(_record(self._kind_of[UNIT], payload))
+                self.write_record(self._kind_of[UNIT], payload)
             if c.multiplier_id != NONE and self._factors.get(c.multiplier_id) != c.multiplier:
                 self._factors[c.multiplier_id] = c.multiplier
                 payload = _MULTIPLIER.pack(0, _signed(c.multiplier_id), c.multiplier)
-                self.out.write(_record(self._kind_of[MULTIPLIER], payload))
+                self.write_record(self._kind_of[MULTIPLIER], payload)
         letters = ("".join(c.unit_id for c in columns), "".join(c.multiplier_id for c in columns))
         if set("".join(letters)) - {NONE}:
             units, factors = (text.encode("latin-1") for text in letters)
-            self.out.write(_record(self._kind_of[UNITS], _UNITS.pack(0, kind, units, factors)))
+            self.write_record(self._kind_of[UNITS], _UNITS.pack(0, kind, units, factors))
         self.out.commit()
         self._add(kind, definition)
 
@@ -219,7 +228,7 @@ class DataFlashWriter(FormatWriter):
             # Times beyond int64 are read as its maximum: the bytes stay.
             kept = np.minimum(_unsigned(made[where]), ((1 << 63) - 1) // unit) == time[rows] // unit
             made[where[~kept]] = raw[~kept]
-        self.out.write(made.tobytes())
+        self.write_records(channel, place, made)
         self._time = int(time[-1] // 1000 * 1000)
 
     def _append_untimed(self, channel: NDArray[np.int32], time: I64, payloads: Payloads) -> None:
@@ -231,11 +240,11 @@ class DataFlashWriter(FormatWriter):
             one = slice(row, row + 1)
             place = self._headers.places(channel[one], payloads.size[one])
             made = self._headers.compose(channel[one], time[one], payloads.rows(one), place)
-            self.out.write(made.tobytes())
+            self.write_records(channel[one], place, made)
 
     def _write_clock(self, time: int, utc: int) -> None:
         self._time = time
-        self.out.write(_record(self._kind_of[CLOCK], _CLOCK.pack(time // 1000, utc)))
+        self.write_record(self._kind_of[CLOCK], _CLOCK.pack(time // 1000, utc))
 
     # ---------------------------------------------------------------------------------------------- the file
 
@@ -292,6 +301,10 @@ class DataFlashCopier(LogCopier):
         for kind in reversed(content.found.channels):
             self.writer.kinds[kind.definition.name] = kind.number
         return []
+
+    def import_foreign(self, log: Log, returns: bool) -> list[str]:
+        """Copy what a log holds besides messages: of one with the same messages nothing, as all follows from them."""
+        return self.copy_metadata(log) if log.format in FORMATS else super().import_foreign(log, returns)
 
     def count_key(self, topic: str, metadata: Mapping[str, Any]) -> str:
         """Return the name of the message: those of several with one name follow from their order."""
