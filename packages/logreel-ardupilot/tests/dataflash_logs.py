@@ -22,6 +22,15 @@ KINDS = {
     "EV": (143, "QB", "TimeUS,Id", "s-", "F-"),
     "ERR": (144, "QBB", "TimeUS,Subsys,ECode", "s--", "F--"),
     "ISBD": (145, "QHHaaa", "TimeUS,N,seqno,x,y,z", "s--ooo", "F--???"),
+    "ARM": (146, "QBIBB", "TimeUS,ArmState,ArmChecks,Forced,Method", "s----", "F----"),
+    "STAT": (147, "QBfBB", "TimeUS,isFlying,isFlyProb,Armed,Safety", "s----", "F----"),
+    "BAT": (148, "QBfffffcfB", "TimeUS,Inst,Volt,VoltR,Curr,CurrTot,EnrgTot,Temp,Res,RemPct",
+            "s---------", "F---------"),
+    "VIBE": (149, "QBfffI", "TimeUS,IMU,VibeX,VibeY,VibeZ,Clip", "s-ooo-", "F-000-"),
+    "XKF4": (150, "QBcccccfffHBIHb", "TimeUS,C,SV,SP,SH,SM,SVT,errRP,OFN,OFE,FS,TS,SS,GPS,PI", "s--------------",
+             "F--------------"),
+    "POS": (151, "QLLfff", "TimeUS,Lat,Lng,Alt,RelHomeAlt,RelOriginAlt", "sDUmmm", "FGG000"),
+    "PM": (152, "QHHIIH", "TimeUS,NLon,NLoop,MaxT,Mem,Load", "s-----", "F-----"),
     "FILE": (203, "NIBZ", "FileName,Offset,Length,Data", "----", "----"),
 }  # fmt: skip
 UNITS = {"-": "", "s": "s", "d": "deg", "h": "degheading", "D": "deglatitude", "U": "deglongitude", "m": "m",
@@ -89,4 +98,50 @@ def flight(rounds: int = 12, units: bool = True) -> bytes:
     log.add("PARM", at + 710_000, b"ARMING_CHECK", 0.0, 0.0)
     log.add("ERR", at + 720_000, 5, 1)
     log.add("ERR", at + 730_000, 5, 0)
+    return bytes(log.out)
+
+
+def troubled() -> bytes:
+    """Return a log of 40 s of a copter: armed from 5 s to 35 s, with one trouble after another in between."""
+    log, at = Builder(), 1_000_000
+    log.add("MSG", at, b"ArduCopter V4.5.1 (abcdef01)")
+    log.add("PARM", at, b"BATT_LOW_VOLT", 14.0, 0.0)
+    log.add("PARM", at, b"WPNAV_SPEED", 500.0, 500.0)
+    log.add("MODE", at, 0, 0, 1)
+    for n in range(400):
+        now, second = at + 100_000 * n, n / 10
+        if n == 50:
+            log.add("ARM", now, 1, 0, 0, 1)
+            log.add("MODE", now, 5, 5, 1)
+        if n == 60:
+            log.add("EV", now, 28)
+        if n == 200:
+            log.add("ERR", now, 5, 1)
+            log.add("MODE", now, 6, 6, 3)
+        if n == 220:
+            log.add("ERR", now, 5, 0)
+            log.add("ERR", now, 6, 1)
+        if n == 240:
+            log.add("ERR", now, 10, 16)
+        if n == 320:
+            log.add("EV", now, 18)
+        if n == 350:
+            log.add("ARM", now, 0, 0, 0, 1)
+        # While disarmed, nothing of this counts.
+        shake = 70.0 if 10 <= second < 12 or second >= 37 else 5.0
+        log.add("VIBE", now, 0, shake, 2.0, 3.0, 7 + 3 * (second >= 11) + 9 * (second >= 37))
+        log.add("VIBE", now, 1, 1.0, 2.0, 3.0, 0)
+        ratio = 90 if 14 <= second < 16 else 120 if 17 <= second < 19 else 30
+        log.add("XKF4", now, 0, ratio, 10, 20, 40, 0, 0.0, 0.0, 0.0, 0, 0, 0, 0, 1 if second >= 18 else 0)
+        if n % 10 == 0:
+            log.add(
+                "BAT", now, 0, 16.0 - second / 15, 0.0, 12.5, second * 20, 0.0, 20, 0.01, int(100 - second)
+            )
+            fix = 1 if 25 <= second < 27 else 3
+            place = 473_977_420 + 1000 * n, 85_455_940, 48_812
+            satellites = 4 if n == 290 else 12
+            log.add("GPS", now, 0, fix, MS + n * 100, WEEK, satellites, 80, *place, 3.5, 90.0, 0.0, 0.0, 1)
+            log.add("POS", now, 473_977_420 + 1000 * n, 85_455_940, 500.0, second / 2, 0.0)
+            log.add("PM", now, 0, 400, 2600, 100_000, 950 if n == 100 else 300)
+    log.add("PARM", at + 30_000_000, b"WPNAV_SPEED", 900.0, 500.0)
     return bytes(log.out)

@@ -74,6 +74,8 @@ def test_what_a_log_says_besides_its_messages() -> None:
     assert [(band.label, band.start) for band in DATAFLASH.bands(log)] == [
         ("STABILIZE", 1_000_020_000),
         ("RTL", 1_700_000_000),
+        ("Armed", 1_000_030_000),
+        ("FAILSAFE_RADIO", 1_720_000_000),
     ]
     # Messages without a time have that of the record before.
     before = [SECOND, SECOND, 1_450_000_000]

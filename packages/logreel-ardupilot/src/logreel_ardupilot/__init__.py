@@ -3,15 +3,15 @@
 ``DATAFLASH`` is the format of DataFlash logs (``.bin``), ``TEXT`` that of the same logs as text (``.log``), ``TLOG``
 that of telemetry logs (``.tlog``); entry points register them. ``definitions`` has what DataFlash logs say of their
 messages, ``reader`` finds the messages, ``writer`` writes them, ``lines`` turns them into lines and back for
-``text_reader`` and ``text_writer``, ``meaning`` knows what they mean; ``mavlink`` has the messages of MAVLink, ``tlog``
-reads and writes them.
+``text_reader`` and ``text_writer``; ``mavlink`` has the messages of MAVLink, ``tlog`` reads and writes them.
+``meaning`` knows what messages mean, ``signals`` what a flight is judged by, for ``summary``, ``charts``, ``health``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from logreel.plugin import Format, lazy
+from logreel.plugin import Format, lazy, lazy_value
 
 if TYPE_CHECKING:
     from logreel.plugin import Layout, Schema, Source
@@ -50,6 +50,13 @@ def _sniff_text(source: Source) -> bool:
     return sniff(bytes(source.head[: 1 << 14]))
 
 
+#: What all formats say of a flight.
+_MEANING: dict[str, Any] = {
+    "bands": lazy("logreel_ardupilot.summary:bands"),
+    "meaning": lazy("logreel_ardupilot.summary:meaning"),
+    "charts": lazy("logreel_ardupilot.charts:charts"),
+    "detectors": lazy_value("logreel_ardupilot.health:DETECTORS"),
+}
 TLOG = Format(
     name="tlog",
     title="MAVLink telemetry log",
@@ -59,6 +66,7 @@ TLOG = Format(
     scan=lazy("logreel_ardupilot.tlog:scan"),
     create=lazy("logreel_ardupilot.tlog:TlogWriter"),
     append=lazy("logreel_ardupilot.tlog:append"),
+    **_MEANING,
     file_facts=("versions",),
 )
 DATAFLASH = Format(
@@ -73,7 +81,7 @@ DATAFLASH = Format(
     copier=lazy("logreel_ardupilot.writer:DataFlashCopier"),
     layout=_layout,
     states=lazy("logreel_ardupilot.meaning:states"),
-    bands=lazy("logreel_ardupilot.meaning:bands"),
+    **_MEANING,
     file_facts=("definitions",),
 )
 TEXT = Format(
@@ -88,6 +96,6 @@ TEXT = Format(
     copier=lazy("logreel_ardupilot.writer:DataFlashCopier"),
     layout=_layout,
     states=lazy("logreel_ardupilot.meaning:states"),
-    bands=lazy("logreel_ardupilot.meaning:bands"),
+    **_MEANING,
     file_facts=("definitions",),
 )

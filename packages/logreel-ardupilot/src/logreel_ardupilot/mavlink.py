@@ -184,6 +184,10 @@ class FrameDecoder:
 
     def decode_message(self, index: MessageIndex, data: memoryview, row: int | None) -> dict[str, object]:
         """See PayloadDecoder."""
+        return self.payload(data)
+
+    def payload(self, data: memoryview) -> dict[str, object]:
+        """Return the fields of a frame."""
         size, head = self._layout.size or 0, HEADS[data[0]]
         payload = bytes(data[head : head + min(data[1], size)])
         return self._layout.decoder()(memoryview(payload + bytes(size - len(payload))))

@@ -6,13 +6,13 @@ Sources: ArduPilot, the numbers of modes of each vehicle (mode.h), AP_Logger.h (
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.plugin import Band, Change, LensFinder, Log, Parameter, Position, Scalar, Scaled, TextLine
+from logreel.plugin import Change, LensFinder, Log, Parameter, Position, Scalar, Scaled, TextLine
 
 Rows = Sequence[NDArray[np.void]]
 
@@ -22,17 +22,19 @@ def _numbered(text: str) -> dict[int, str]:
     return {int(number): name for number, name in pairs}
 
 
-_COPTER = """0:STABILIZE 1:ACRO 2:ALT_HOLD 3:AUTO 4:GUIDED 5:LOITER 6:RTL 7:CIRCLE 9:LAND 11:DRIFT 13:SPORT 14:FLIP
-15:AUTOTUNE 16:POSHOLD 17:BRAKE 18:THROW 19:AVOID_ADSB 20:GUIDED_NOGPS 21:SMART_RTL 22:FLOWHOLD 23:FOLLOW 24:ZIGZAG
-25:SYSTEMID 26:AUTOROTATE 27:AUTO_RTL 28:TURTLE"""
+_COPTER = """0:STABILIZE 1:ACRO 2:ALT_HOLD 3:AUTO 4:GUIDED 5:LOITER 6:RTL 7:CIRCLE 8:POSITION 9:LAND 10:OF_LOITER
+11:DRIFT 13:SPORT 14:FLIP 15:AUTOTUNE 16:POSHOLD 17:BRAKE 18:THROW 19:AVOID_ADSB 20:GUIDED_NOGPS
+21:SMART_RTL 22:FLOWHOLD 23:FOLLOW 24:ZIGZAG 25:SYSTEMID 26:AUTOROTATE 27:AUTO_RTL 28:TURTLE
+29:RATE_ACRO"""
 _PLANE = """0:MANUAL 1:CIRCLE 2:STABILIZE 3:TRAINING 4:ACRO 5:FBWA 6:FBWB 7:CRUISE 8:AUTOTUNE 10:AUTO 11:RTL 12:LOITER
 13:TAKEOFF 14:AVOID_ADSB 15:GUIDED 16:INITIALISING 17:QSTABILIZE 18:QHOVER 19:QLOITER 20:QLAND 21:QRTL 22:QAUTOTUNE
 23:QACRO 24:THERMAL 25:LOITER_ALT_QLAND 26:AUTOLAND"""
-_ROVER = """0:MANUAL 1:ACRO 3:STEERING 4:HOLD 5:LOITER 6:FOLLOW 7:SIMPLE 8:DOCK 9:CIRCLE 10:AUTO 11:RTL 12:SMART_RTL
-15:GUIDED 16:INITIALISING"""
+_ROVER = """0:MANUAL 1:ACRO 2:LEARNING 3:STEERING 4:HOLD 5:LOITER 6:FOLLOW 7:SIMPLE 8:DOCK 9:CIRCLE 10:AUTO 11:RTL
+12:SMART_RTL 15:GUIDED 16:INITIALISING"""
 _SUB = """0:STABILIZE 1:ACRO 2:ALT_HOLD 3:AUTO 4:GUIDED 7:CIRCLE 9:SURFACE 16:POSHOLD 19:MANUAL 20:MOTOR_DETECT
 21:SURFTRAK"""
 _TRACKER = "0:MANUAL 1:STOP 2:SCAN 3:SERVO_TEST 4:GUIDED 10:AUTO 16:INITIALISING"
+_BLIMP = "0:LAND 1:MANUAL 2:VELOCITY 3:LOITER 4:RTL 5:AUTO 6:HOLD"
 #: Names of modes by vehicle, as the first line of text names it.
 MODES: Mapping[str, Mapping[int, str]] = {
     name: _numbered(text)
@@ -42,10 +44,11 @@ MODES: Mapping[str, Mapping[int, str]] = {
         "ArduRover": _ROVER,
         "ArduSub": _SUB,
         "AntennaTracker": _TRACKER,
+        "Blimp": _BLIMP,
     }.items()
 }
 #: Names of vehicles in the first lines of text logs.
-_VEHICLE = re.compile(rb"\b(ArduCopter|ArduPlane|ArduRover|Rover|ArduSub|AntennaTracker)\b")
+_VEHICLE = re.compile(rb"\b(ArduCopter|ArduPlane|ArduRover|Rover|ArduSub|AntennaTracker|Blimp)\b")
 #: Events (EV.Id) and subsystems of errors (ERR.Subsys).
 EVENTS = _numbered(
     """10:ARMED 11:DISARMED 15:AUTO_ARMED 17:LAND_COMPLETE_MAYBE 18:LAND_COMPLETE 19:LOST_GPS 21:FLIP_START 22:FLIP_END
@@ -155,8 +158,8 @@ def text(rows_of: Callable[[str], Rows]) -> list[TextLine]:
 def firmware(texts: Iterable[str]) -> dict[str, str]:
     """Return vehicle and firmware, by the lines of text."""
     for line in texts:
-        vehicle = line.split(" ", 1)[0]
-        if vehicle in MODES or line.startswith("Blimp "):
+        vehicle = re.sub(r"^(APM:|Ardu)?(?=Copter|Plane|Rover|Sub)", "Ardu", line.split(" ", 1)[0])
+        if vehicle in MODES:
             return {"vehicle": vehicle, "firmware": line}
     return {}
 
@@ -217,16 +220,3 @@ def states(log: Log) -> Mapping[str, Mapping[str, Mapping[int, str]]]:
         "EV": {"Id": EVENTS},
         "ERR": {"Subsys": SUBSYSTEMS},
     }
-
-
-def bands(log: Log) -> Iterator[Band]:
-    """Yield the flight modes, each until the next one or the end of the log."""
-    ch = log.channels.get("MODE")
-    if ch is None or not len(ch) or "Mode" not in ch.fields or log.end is None:
-        return
-    names = modes_of(log)
-    times, numbers = ch.times.tolist(), np.asarray(ch["Mode"]).tolist()
-    for at, (start, number) in enumerate(zip(times, numbers, strict=True)):
-        end = times[at + 1] if at + 1 < len(times) else log.end
-        if end > start:
-            yield Band(start, end, names.get(number, f"mode {number}"), "mode", "MODE")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from logreel.plugin import (
     Appender,
+    Change,
     ChannelInfo,
     DefinitionError,
     Field,
@@ -22,6 +23,7 @@ from logreel.plugin import (
     Layout,
     Log,
     MessageIndex,
+    Parameter,
     Payloads,
     Problem,
     Rest,
@@ -209,7 +211,30 @@ def _scan_of(source: Source, start: I64, problems: list[Problem]) -> Scan:
         problems,
         metadata=lambda: metadata,
         text=lambda: _text(source, start, key, time),
+        parameters=lambda: _parameters(source, start, key, time),
     )
+
+
+def _parameters(source: Source, start: I64, key: I64, time: I64) -> list[Parameter]:
+    """Return the parameters of PARAM_VALUE, message 22, of the sender with the most: first values, then changes."""
+    rows = np.flatnonzero(key & 0xFFFFFF == 22)
+    senders, counts = np.unique(key[rows], return_counts=True)
+    if not len(senders):
+        return []
+    values: dict[str, list[tuple[int, float]]] = {}
+    decoder = FrameDecoder(definitions()[22].layout)
+    for row in rows[key[rows] == senders[np.argmax(counts)]].tolist():
+        at = int(start[row])
+        frame = source.read(at, frame_size(source.read(at, 3)) or 0)
+        fields = decoder.payload(memoryview(frame))
+        known = values.setdefault(str(fields["param_id"]), [])
+        # Ground stations ask for all of them again and again.
+        if not known or known[-1][1] != fields["param_value"]:
+            known.append((int(time[row]), float(str(fields["param_value"]))))
+    return [
+        Parameter(name, "float", every[0][1], tuple(Change(at, value) for at, value in every[1:]))
+        for name, every in values.items()
+    ]
 
 
 def _text(source: Source, start: I64, key: I64, time: I64) -> list[TextLine]:
