@@ -7,6 +7,7 @@ import errno
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -87,7 +88,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "system" and platform.TWINS:
         pytest.skip("LOGREEL_PLATFORM=twins has taken the ways of this system away")
     if request.param == "twins":
-        for name in ("CAN_MAP", "HAS_OWNERS", "_HAS_POSITIONS"):
+        for name in ("CAN_MAP", "CAN_THREAD", "HAS_OWNERS", "_HAS_POSITIONS"):
             monkeypatch.setattr(platform, name, False)
         for name in ("_fcntl", "_msvcrt"):
             monkeypatch.setattr(platform, name, None)
@@ -125,6 +126,22 @@ def test_a_shared_map_shows_what_is_written_at_a_place(way: str, tmp_path: Path)
         platform.write_at(file.fileno(), b"xyz", 5000, shown)
         assert bytes(shown[4999:5004]) == b"\0xyz\0"
         assert (tmp_path / "f").read_bytes() == bytes(shown)
+
+
+def test_work_is_done_in_threads_or_at_once(way: str) -> None:
+    def halve(number: int) -> int:
+        if number % 2:
+            raise ValueError(number)
+        return number // 2
+
+    with platform.pool(2) as threads:
+        coming = [threads.submit(halve, number) for number in (4, 5, 6)]
+        assert list(threads.map(halve, [8, 2])) == [4, 1]
+    assert [future.result() for future in (coming[0], coming[2])] == [2, 3]
+    with pytest.raises(ValueError, match="5"):
+        coming[1].result()
+    here = platform.pool(1).submit(threading.get_ident).result() == threading.get_ident()
+    assert here == (way == "twins")
 
 
 def test_permissions_follow_where_there_are_owners(way: str, tmp_path: Path) -> None:

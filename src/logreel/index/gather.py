@@ -19,6 +19,7 @@ from logreel.dataclass import dataclass
 from logreel.index.block_table import MISSING_SIZE, Blocks, unrolled
 from logreel.index.channel_index import ChannelIndex, FieldAt, MemberRows, Pick
 from logreel.io.arrays import I64, aligned, run, shares
+from logreel.io.platform import pool
 from logreel.io.source import FILE, SYNTHETIC, Buffer
 from logreel.kernels import block_table
 from logreel.layout.layout import Leaves
@@ -82,11 +83,8 @@ def load(index: ChannelIndex, numbers: list[int], threads: int | None = None) ->
     if len(distinct) == 1:
         data = index.chunks[distinct[0]]
     else:
-        # Only needed for compressed logs; importing it takes as long as opening a small log.
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
-            parts = list(pool.map(index.chunks.__getitem__, distinct))
+        with pool(threads or os.cpu_count() or 1) as unpackers:
+            parts = list(unpackers.map(index.chunks.__getitem__, distinct))
         starts = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
         place = dict(zip(distinct, starts.tolist(), strict=False))
         data, bases = np.concatenate(parts), bases + np.array([place[c] for c in chunks], np.int64)

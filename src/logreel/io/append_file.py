@@ -8,7 +8,7 @@ import os
 import stat
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -24,7 +24,17 @@ from logreel.io.atomic_file import (
     target_of,
     temporary_for,
 )
-from logreel.io.platform import FLAGS, NO_FOLLOW, clone, copy_permissions, lock, read_at, replace, write_at
+from logreel.io.platform import (
+    FLAGS,
+    NO_FOLLOW,
+    clone,
+    copy_permissions,
+    lock,
+    pool,
+    read_at,
+    replace,
+    write_at,
+)
 
 #: Request of Linux to share all blocks of one file with another (FICLONE).
 _CLONE = 0x40049409
@@ -185,7 +195,7 @@ class Appender:
         self._filled = self._committed = self._sound = 0
         self._error: LogError | None = None
         #: Pieces of the background thread with their bytes, bytes of all of them, and bytes since the last sync.
-        self._thread: ThreadPoolExecutor | None = None
+        self._thread: Executor | None = None
         self._given = deque[tuple[Future[None], int]]()
         self._under_way = self._unsynced = 0
         self._broken = False
@@ -268,7 +278,7 @@ class Appender:
             self._committed = self._filled
             self._write_committed()
         self._wait_for_given(GIVEN - 1)
-        self._thread = self._thread or ThreadPoolExecutor(1, "logreel-write")
+        self._thread = self._thread or pool(1, "logreel-write")
         self._under_way += len(piece)
         self._given.append((self._thread.submit(self._write_behind, piece), len(piece)))
 

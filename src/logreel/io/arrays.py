@@ -13,11 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from logreel.io.platform import has_limited_room, has_room
+from logreel.io.platform import has_limited_room, has_room, pool
 from logreel.kernels import block_table as kernel
 
+if np.intp(0).itemsize < 8:
+    from logreel.io import narrow
+
+    narrow.mend()
+
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+    from concurrent.futures import Executor, Future
 
     from numpy.typing import NDArray
 
@@ -112,14 +117,12 @@ class _Helpers:
 
     def __init__(self) -> None:
         self._lock = _thread.allocate_lock()
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: Executor | None = None
 
     def submit(self, call: Callable[[], T]) -> Future[T]:
         with self._lock:
             if self._pool is None:
-                from concurrent.futures import ThreadPoolExecutor
-
-                self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "logreel-helper")
+                self._pool = pool(os.cpu_count() or 1, "logreel-helper")
             return self._pool.submit(call)
 
 
@@ -164,13 +167,11 @@ def _values(calls: Sequence[Callable[[], T]]) -> list[T]:
 
 def ahead(items: Iterable[T], depth: int = 1) -> Iterator[T]:
     """Yield *items*, of which up to *depth* are produced ahead in a background thread."""
-    from concurrent.futures import ThreadPoolExecutor
-
     source, end = iter(items), object()
-    with ThreadPoolExecutor(1) as pool:
-        coming: deque[Future[Any]] = deque(pool.submit(next, source, end) for _ in range(depth))
+    with pool(1) as reader:
+        coming: deque[Future[Any]] = deque(reader.submit(next, source, end) for _ in range(depth))
         while (item := coming.popleft().result()) is not end:
-            coming.append(pool.submit(next, source, end))
+            coming.append(reader.submit(next, source, end))
             yield item
 
 

@@ -14,13 +14,18 @@ import struct
 import sys
 import time
 from _thread import allocate_lock
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from _typeshed import ReadableBuffer
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 TWINS = os.environ.get("LOGREEL_PLATFORM") == "twins"
 
@@ -36,6 +41,8 @@ def _module(name: str) -> ModuleType | None:
 
 
 _fcntl, _msvcrt = _module("fcntl"), _module("msvcrt")
+#: Whether threads can be started: a page in a browser has none of its own.
+CAN_THREAD = not TWINS and sys.platform != "emscripten"
 #: Whether files can be mapped: emscripten's mappings are copies that show no later change.
 CAN_MAP = not TWINS and sys.platform != "emscripten"
 HAS_OWNERS = not TWINS and hasattr(os, "geteuid")
@@ -118,6 +125,29 @@ def _moved(handle: int, place: int) -> Iterator[None]:
             yield
         finally:
             os.lseek(handle, before, os.SEEK_SET)
+
+
+# -------------------------------------------------------------------------------------------------- threads
+
+
+def pool(threads: int, name: str = "") -> Executor:
+    """Return an executor with *threads* threads, or its twin, which does what it is given at once."""
+    from concurrent.futures import Executor, Future, ThreadPoolExecutor
+
+    if CAN_THREAD:
+        return ThreadPoolExecutor(threads, name)
+
+    class AtOnce(Executor):
+        def submit(self, call: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> Future[T]:
+            future = Future[T]()
+            future.set_running_or_notify_cancel()
+            try:
+                future.set_result(call(*args, **options))
+            except Exception as error:
+                future.set_exception(error)
+            return future
+
+    return AtOnce()
 
 
 # ------------------------------------------------------------------------------------------ bytes of open files

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from logreel.index.gather import PayloadRange, Want, batches, gather, gather_range, load
 from logreel.io.arrays import I64, alone
+from logreel.io.platform import pool
 from logreel.io.source import FILE
 from logreel.log.tables import TableReader
 
@@ -75,8 +75,8 @@ def _read_in_parallel(readers: Sequence[TableReader]) -> dict[str, pa.Table]:
     work = _work(readers)
     if not work:
         return {}
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        done = pool.map(lambda part: part(), work)
+    with pool(os.cpu_count() or 1) as threads:
+        done = threads.map(lambda part: part(), work)
         parts: dict[str, list[pa.Table]] = {}
         for topic, table in (one for some in done for one in some):
             parts.setdefault(topic, []).append(table)

@@ -281,7 +281,7 @@ def extrema_between(times: I64, values: F64, edges: I64) -> I64:
     interval_of = np.repeat(np.arange(len(first)), last - first + 1)
     rows = [first, last]
     for least in (np.fmin, np.fmax):
-        equal = np.flatnonzero(values == least.reduceat(values, first)[interval_of])
+        equal = np.flatnonzero(values == least.reduceat(values, first.astype(np.intp))[interval_of])
         rows.append(equal[np.unique(interval_of[equal], return_index=True)[1]])
     return np.unique(np.concatenate(rows))
 

@@ -15,7 +15,6 @@ import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,7 +28,7 @@ from numpy.typing import NDArray
 
 from logreel._version import __version__
 from logreel.io.arrays import F64, I64, keep_freed_memory
-from logreel.io.platform import Mapped, map_file, map_shared, replace, write_at
+from logreel.io.platform import Mapped, map_file, map_shared, pool, replace, write_at
 from logreel.io.source import MapGuard
 from logreel.io.trusted_file import open_trusted
 from logreel.kernels import pyramid as kernel
@@ -398,7 +397,7 @@ def _direct(
 ) -> PyramidFile:
     """Build the pyramid of a column whose rows stay in the log; raises _NotInOrder."""
     n = column.messages
-    with new_file(place, key, PyramidShape(n, False)) as file, ThreadPoolExecutor(1, "logreel-fold") as pool:
+    with new_file(place, key, PyramidShape(n, False)) as file, pool(1, "logreel-fold") as folder:
         latest, folding = None, None
         for lo in range(0, n, STEP):
             progress(lo / n)
@@ -410,7 +409,7 @@ def _direct(
             # One piece is folded while the next one is read: both take about as long, and neither holds the GIL.
             if folding is not None:
                 folding.result()
-            folding = pool.submit(_fold_piece, file, lo, times, values)
+            folding = folder.submit(_fold_piece, file, lo, times, values)
         if folding is not None:
             folding.result()
         _fold_levels(file)

@@ -20,6 +20,7 @@ from logreel.errors import (
     UnknownFormatError,
     UsageError,
 )
+from logreel.io.platform import pool
 from logreel.io.source import Definitions, Readable, Source, is_url
 from logreel.limits import Limits, default_limits
 from logreel.log.log import Log
@@ -520,10 +521,10 @@ def open_many(
     several = list(several) if parts else [log for one in several for log in several_logs(one)]
     if definitions and all(isinstance(what, Log) for what in several):
         raise UsageError("the logs are open already: give their definitions to logreel.open")
-    from concurrent.futures import Future, ThreadPoolExecutor
+    from concurrent.futures import Future
 
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        coming = [what if isinstance(what, Log) else pool.submit(open_one, what) for what in several]
+    with pool(os.cpu_count() or 1) as threads:
+        coming = [what if isinstance(what, Log) else threads.submit(open_one, what) for what in several]
     logs = []
     for one in coming:
         if isinstance(one, Log):

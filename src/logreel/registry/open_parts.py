@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
 from logreel.errors import Problem, UsageError
 from logreel.index.joined import JoinedIndex, Member
+from logreel.io.platform import pool
 from logreel.io.source import Readable
 from logreel.log.joined_log import CONNECTION, JoinedLog, clock_shifts, header_map, joined_metadata, scan_of
 from logreel.log.log import Channel, Log
@@ -54,8 +54,8 @@ def open_parts(
         return open_one(names[0])
     # Plug-ins are loaded once, not by each thread.
     known = formats()
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        logs = list(pool.map(lambda one: one if isinstance(one, Log) else open_one(one), names))
+    with pool(os.cpu_count() or 1) as threads:
+        logs = list(threads.map(lambda one: one if isinstance(one, Log) else open_one(one), names))
     try:
         found = join(logs, align, known, "note" if anyway else "refuse")
     except UsageError:

@@ -7,7 +7,6 @@ import inspect
 import math
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import index
@@ -24,6 +23,7 @@ from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
 from logreel.io.atomic_file import make_folders
 from logreel.io.output_stream import Destination, live_appender, name_and_stream
+from logreel.io.platform import pool
 from logreel.kernels.records import Batch, now
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Sequence
@@ -347,8 +347,8 @@ class Writer:
         with self._lock, self._completed():
             self._out.flush()
             # The disk writes while the file is checked.
-            with ThreadPoolExecutor(1) as pool:
-                on_disk = pool.submit(self._out.flush, True)
+            with pool(1) as behind:
+                on_disk = behind.submit(self._out.flush, True)
                 yield self._out.unfinished
             on_disk.result()
 

@@ -10,7 +10,7 @@ import threading
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,7 @@ from logreel.formats.mcap.records import (
 from logreel.formats.mcap.schema_maker import McapChannel, McapSchemaMaker, declare
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64
+from logreel.io.platform import pool
 from logreel.io.source import Buffer
 from logreel.kernels import mcap
 from logreel.log.log import Log
@@ -120,7 +121,7 @@ class ChunkCompressor:
         self.name = "" if compression == "none" else compression
         self._compression, self._level = compression, level
         self._own = threading.local()
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool: Executor | None = None
         self.workers = 0 if compression == "none" else min(_MAX_THREADS, os.cpu_count() or 1)
 
     def compress(self, content: ChunkContent) -> CompressedChunk:
@@ -140,7 +141,7 @@ class ChunkCompressor:
     def submit(self, content: ChunkContent) -> Future[CompressedChunk]:
         """Compress a chunk in another thread."""
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.workers, "logreel-pack")
+            self._pool = pool(self.workers, "logreel-pack")
         return self._pool.submit(self.compress, content)
 
     def close(self) -> None:

@@ -339,7 +339,8 @@ class IndexBuilder:
         if not len(rows):
             return
         # Rows without messages, which are left out here, are empty intervals.
-        ends = [np.minimum.reduceat(self._time, first[rows]), np.maximum.reduceat(self._time, first[rows])]
+        begins = first[rows].astype(np.intp)
+        ends = [np.minimum.reduceat(self._time, begins), np.maximum.reduceat(self._time, begins)]
         wrong = rows[(np.column_stack(ends) != span[rows]).any(axis=1)]
         if len(wrong):
             text = f"the summary states other times for {len(wrong)} of {len(rows)} chunks than their messages have"

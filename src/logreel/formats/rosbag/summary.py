@@ -133,7 +133,7 @@ def _sorted(runs: I64, bag: FoundFile) -> I64:
     """Return rows of chunk, connection, … ordered by chunk, in a chunk by the order of *bag.connections*."""
     numbers = np.array(list(bag.connections), np.int64)
     by_number = np.argsort(numbers)
-    at = np.searchsorted(numbers, runs[:, 1], sorter=by_number)
+    at = np.searchsorted(numbers, runs[:, 1], sorter=by_number.astype(np.intp))
     if (at == len(numbers)).any() or (numbers[by_number[at]] != runs[:, 1]).any():
         raise BadRecord("it does not describe all connections")
     return runs[np.lexsort((by_number[at], runs[:, 0]))]

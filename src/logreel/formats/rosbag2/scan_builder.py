@@ -180,7 +180,7 @@ def _index(bag: Bag, channel: I64, channels: int) -> MessageIndex:
             time=file.messages.time[lo:hi],
             size=bag.size[lo:hi].astype(np.uint32),
         )
-    sizes = np.add.reduceat(bag.size, first[:-1]).tolist() if len(bag.size) else []
+    sizes = np.add.reduceat(bag.size, first[:-1].astype(np.intp)).tolist() if len(bag.size) else []
     chunks = Chunks(
         bag.source,
         ChunkCache(partial(unpack, bag, Noted()), sizes, False, bag.source.limits),

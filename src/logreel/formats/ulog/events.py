@@ -7,7 +7,6 @@ levels, the TAB at the end of a string that was also sent as an event), definiti
 from __future__ import annotations
 
 import json
-import lzma
 import re
 import struct
 from collections.abc import Iterable, Iterator
@@ -205,8 +204,13 @@ class Definitions:
 def load(xz: bytes, most: int = Limits().event_json_bytes) -> Definitions:
     """Parse the joined parts of ``metadata_events``, an XZ stream of JSON of at most *most* bytes.
 
-    Raises DefinitionError when the stream is damaged or unreasonably large, or the JSON is not of this kind.
+    Raises DefinitionError when the stream is damaged or unreasonably large, or the JSON is not of this kind; or where
+    Python was built without lzma, as in browsers.
     """
+    try:
+        import lzma
+    except ImportError as error:
+        raise DefinitionError("event definitions are an XZ stream, and this Python has no lzma") from error
     try:
         stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_LZMA)
         text = stream.decompress(xz, max_length=most + 1)

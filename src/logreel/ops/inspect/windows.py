@@ -290,7 +290,7 @@ class _FieldTally:
 
 def _reduced(number: I64, table: F64) -> tuple[I64, F64]:
     """Return each run of equal windows as one."""
-    begins = np.concatenate([[0], np.flatnonzero(number[1:] != number[:-1]) + 1])
+    begins = np.concatenate([[0], np.flatnonzero(number[1:] != number[:-1]) + 1]).astype(np.intp)
     parts = [
         np.add.reduceat(table[:_LOW], begins, axis=1),
         np.minimum.reduceat(table[_LOW : _LOW + 1], begins, axis=1),

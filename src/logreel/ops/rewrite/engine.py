@@ -10,7 +10,6 @@ import io
 import shutil
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from logreel.index.gather import gather_times
 from logreel.io.append_file import Appender
 from logreel.io.arrays import I64, ahead
 from logreel.io.output_stream import OutputStream
+from logreel.io.platform import pool
 from logreel.io.source import Source
 from logreel.io.two_pass import PIECE, DryRun, send, written_apart
 from logreel.layout.layout import Layout
@@ -446,8 +446,8 @@ class NewLog:
         ]
         for transform in self.transforms:
             channels = transform.channels(self, channels)
-        with ThreadPoolExecutor(1) as pool:
-            times = pool.submit(gather_times, wanted)
+        with pool(1) as gatherer:
+            times = gatherer.submit(gather_times, wanted)
             for part in self.parts:
                 skipped += self._copy_content(part)
                 if part.joined and JOINED not in part.log.metadata:
