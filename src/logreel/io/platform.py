@@ -185,7 +185,11 @@ def _write_part(handle: int, data: memoryview, place: int) -> int:
 Mapped = mmap.mmap | bytes | bytearray
 
 
-def map_file(handle: int, size: int = 0, place: int = 0) -> tuple[mmap.mmap | bytes, int]:
+#: Bytes that are read at once where files cannot be mapped.
+PIECE = 8 << 20
+
+
+def map_file(handle: int, size: int = 0, place: int = 0) -> tuple[mmap.mmap | bytearray, int]:
     """Return bytes of an open file, and where in them *place* is; *size* 0: all.
 
     Mapped where files can be mapped, else read: they stay then as they are now. Raises OSError, and ValueError for a
@@ -196,12 +200,14 @@ def map_file(handle: int, size: int = 0, place: int = 0) -> tuple[mmap.mmap | by
         # Mappings begin at page borders.
         page = place // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
         return mmap.mmap(handle, place - page + size, access=mmap.ACCESS_READ, offset=page), place - page
-    out = bytearray()
-    while len(out) < size and (part := read_at(handle, min(size - len(out), 64 << 20), place + len(out))):
-        out += part
-    if len(out) < size or not size:
+    out, at = bytearray(size), 0
+    # No second copy: a browser has little memory, and its files copy each piece once more.
+    with _moved(handle, place), open(handle, "rb", buffering=0, closefd=False) as file:
+        while at < size and (count := file.readinto(memoryview(out)[at : at + PIECE])):
+            at += count
+    if at < size or not size:
         raise ValueError("there are fewer bytes than are to be mapped")
-    return bytes(out), 0
+    return out, 0
 
 
 def map_to_change(handle: int, size: int) -> mmap.mmap | bytearray:
