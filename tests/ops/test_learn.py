@@ -266,7 +266,7 @@ FLIP = [0] * 80 + [3] * 20 + [7] * 20 + [0] * 80
     ("rules", "data", "second", "words"),
     [
         ({"values": {"x": {"max": 2}}}, small(JUMP), 6.05, "x goes up to 3.99"),
-        ({"values": {"x": {"max_mean": 2}}}, small(JUMP), 6, "x has over a second a mean up to"),
+        ({"values": {"x": {"max_mean": 2}}}, small(JUMP), 6, "x has a mean over a second of"),
         ({"values": {"x": {"max_step": 1}}}, small(JUMP), 6, "x changes from one message to the next by up to 3"),
         ({"values": {"x": {"max_std": 0.9}}}, small(JUMP), None, None),
         ({"values": {"x": {"max_std": 0.5}}}, small(SINE), 2, "x varies within a second by up to"),

@@ -116,7 +116,8 @@ def check(
     --types, --rules and --to name what migrate would do. --json prints one object per log, each on one line. If a log
     cannot be opened, the others are still checked.
 
-    --learn writes no findings, but a contract: what all logs have in common, with headroom and where each line is from.
+    --learn prints no findings, but writes a contract with what all logs have in common, with margins and the figures
+    of each line.
     """
     from logreel.cli.exits import FOUND
     from logreel.errors import UsageError
@@ -239,9 +240,10 @@ def health(
 ) -> int:
     """Look for faults of the robot: silent and stuck sensors, clocks, losses, vibration, failsafes …
 
-    Findings of a detector stand together, worst first, each with its interval and what was measured, then the bound and
-    the line that cuts the worst out of the log. At the end stands what was looked at without a finding, and what could
-    not be assessed. Several logs end with a table. A detector that fails costs its own result only; the exit code is 3.
+    Findings of a detector are listed together, worst first, each with its interval and the measured value, then the
+    bound and the command that slices the worst one from the log. The end lists detectors without a finding, and what
+    could not be assessed. For several logs, a table follows. If a detector fails, only its result is missing; the exit
+    code is 3.
     """
     from logreel.cli.exits import FOUND, LOST
     from logreel.ops.health.health import health as look

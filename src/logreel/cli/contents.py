@@ -310,10 +310,10 @@ _changed_notes = options.as_object(
     "changes",
     dict,
     click.option("--add", "title", metavar="TITLE", help="Add a note with this title; needs --at."),
-    click.option("--at", "begin", metavar="TIME", help="With --add: the moment, or the begin of a span."),
-    click.option("--until", "end", metavar="TIME", help="With --add: the end of a span."),
-    click.option("--text", metavar="TEXT", help="With --add: more than the title."),
-    click.option("--author", metavar="NAME", help="With --add: who says it."),
+    click.option("--at", "begin", metavar="TIME", help="With --add: the moment, or start of an interval."),
+    click.option("--until", "end", metavar="TIME", help="With --add: the end of the interval."),
+    click.option("--text", metavar="TEXT", help="With --add: text in addition to the title."),
+    click.option("--author", metavar="NAME", help="With --add: name of the author."),
     click.option(
         "--colour",
         type=click.Choice(["blue", "green", "orange", "purple", "red"]),
@@ -335,10 +335,10 @@ _changed_notes = options.as_object(
 @inputs.logs("definitions")
 @options.answer
 def notes(logs: inputs.Logs, changes: dict[str, Any], utc: bool, as_json: bool) -> int:
-    """Show, add or remove notes on moments and spans of logs.
+    """Show, add or remove notes on moments and intervals of logs.
 
-    They are kept beside the log, in FILE.notes.json; the viewer and reports show them. TIME is as for -S: 12.5s after
-    the start, -5s before the end, UTC, or log:598.6.
+    Notes are stored beside the log, in FILE.notes.json; the viewer and reports show them. TIME has the forms of -S:
+    12.5s after the start, -5s before the end, UTC, or log:598.6.
     """
     from logreel.errors import UsageError
     from logreel.log.times import shift_of
@@ -512,7 +512,7 @@ def _show_stats(channels: list[ChannelStats]) -> None:
 @inputs.logs("decrypt")
 @options.answer
 def du(logs: inputs.Logs, selection: Selection, chunks: bool, as_json: bool) -> int:
-    """Show what the bytes of a log are: payloads and records of each topic, definitions, indexes, damage.
+    """Show what uses the bytes of a log: payloads and records of each topic, definitions, indexes, damage.
 
     The column "stored" adds up to the size of the file. A compressed chunk is divided among its topics in proportion to
     their uncompressed bytes. With -t, -x, -S, -E, --where or --segment, the bytes are those of the log that slice would

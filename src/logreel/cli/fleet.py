@@ -31,9 +31,9 @@ _dataset = click.argument("dataset", metavar="DATASET", type=options.FOLDER)
     },
 )
 def fleet() -> None:
-    """Write many logs into one dataset of Parquet with a catalogue, and ask it.
+    """Write many logs into one dataset of Parquet with a catalogue, and query it.
 
-    The dataset has the messages by topic and day, and a row for each log: what it is, what it lost, which vehicle.
+    The dataset has the messages by topic and day, and a row for each log: format, losses, vehicle and others.
     """
 
 
@@ -230,8 +230,8 @@ def query(query: str, dataset: str, result: QueryResult) -> int:
 def remove(dataset: str, logs: tuple[str, ...], as_json: bool) -> int:
     """Delete logs from a dataset: rows, files and rows of the catalogue. The logs themselves stay.
 
-    LOG is a path or a folder, also one that does not exist any more, or the key of a log, or its begin. A log that
-    lies at several places is removed as a whole.
+    LOG is a path or a folder, also one that does not exist any more, or the key of a log, or the first digits of it.
+    A log that exists at several paths is removed completely.
     """
     from logreel.fleet import remove as delete
 
@@ -375,7 +375,7 @@ def _show_verified(result: Verified) -> None:
 def dataset(
     files: tuple[str, ...], out: str, spec: str, to: str, opening: dict[str, Any], as_json: bool
 ) -> int:
-    """Write training data: episodes with features at a fixed rate, and how far in time each is from its messages.
+    """Write training data: episodes with features at a fixed rate, and the error in time of each feature.
 
     The same command with more logs, changed logs or a changed specification rewrites only what has changed; one that
     was interrupted is continued. Logs that cannot be used are left out (exit code 3).

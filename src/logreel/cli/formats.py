@@ -74,7 +74,7 @@ def formats(as_json: bool) -> int:
 @inputs.text_output
 @options.answer
 def definitions(what: str, values: tuple[str, ...], decrypt: bool, as_json: bool) -> int:
-    """Show the known message definitions, by which logs without definitions are read, and add to them.
+    """Show the known message definitions, which are used for logs without definitions, or add some.
 
     "definitions list [PATTERN…]" lists types and versions, "definitions find NAME…" shows the text of a type or of an
     MD5 checksum, "definitions add PATH…" stores .msg files, folders of packages, or the definitions in logs.

@@ -199,7 +199,7 @@ def play(
 ) -> int:
     """Replay logs with the timing of the recording.
 
-    -f plays one log while it is written: what is there with its timing, then messages as they come.
+    -f plays one log while it is written: existing messages with their timing, then new ones as they come.
 
     Keys on a terminal: space pause, . and , step, arrows seek and change the rate, q quit, ? help.
 

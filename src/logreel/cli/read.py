@@ -313,8 +313,7 @@ def _show_metadata(metadata: Mapping[str, Any]) -> None:
 def summary(logs: inputs.Logs, selection: Selection, as_json: bool) -> int:
     """Show what happened in a recording: vehicle, flight, modes, battery, position, faults, errors.
 
-    What deserves attention is marked with ! (a warning) or !! (an error). Times are seconds after the start of the log,
-    as -S and -E of other verbs take them.
+    ! marks a warning, !! an error. Times are seconds after the start of the log, as -S and -E of other verbs take them.
     """
     from logreel.ops.inspect.summary import summary as look
 
@@ -393,7 +392,7 @@ def cat(
     """Print decoded messages in time order.
 
     csv prints one channel, in file order; of several logs, its first column is the log. -f prints in file order, and
-    with --json one object per message. So are messages of a pipe, as text or ndjson, while they come.
+    with --json one object per message. Messages of a pipe are printed in this way while they come, as text or ndjson.
     """
     from logreel.cli import following
     from logreel.errors import UsageError

@@ -306,7 +306,7 @@ def view(
 ) -> int:
     """Show logs in the browser: plots, map, 3D, pictures, text, all at one time.
 
-    Several logs are shown over each other. Nothing leaves this machine. Ctrl-C stops the viewer. --json prints its
+    Several logs are shown in the same plots. No data leaves this machine. Ctrl-C stops the viewer. --json prints its
     address and opens no browser.
     """
     from logreel.meaning.layouts import read_layout

@@ -63,11 +63,11 @@ def ci(
     force: bool,
     as_json: bool,
 ) -> int:
-    """Judge runs by a contract, and write the verdicts for the programs that show test results.
+    """Check runs against a contract, and write the results for programs that show test results.
 
     DIR gets JUnit XML with a case for each line of the contract, SARIF, a summary in Markdown, and an offline page with
-    the signals of failing runs at their onsets, beside those of the baseline. A line that could not be assessed is
-    skipped, not passed. --json prints one object per run.
+    the signals of failing runs where they begin to fail, beside those of the baseline. A line that could not be
+    assessed is skipped, not passed. --json prints one object per run.
     """
     from logreel.cli.exits import FOUND
     from logreel.errors import LogError, UsageError
@@ -128,7 +128,7 @@ _both = click.argument("files", metavar="A B", nargs=-1, required=True, type=opt
 @click.option(
     "--align",
     type=click.Choice(["start", "arming", "utc"]),
-    help="Moments that are laid over each other. Default: arming where both logs tell it, else the start.",
+    help="Moments at which both runs are aligned. Default: arming if both logs state it, else the start.",
 )
 @click.option(
     "-o",
@@ -149,12 +149,12 @@ def compare(
     force: bool,
     as_json: bool,
 ) -> int:
-    """Compare two runs: what begins to differ in B, and when, first onset first.
+    """Compare two runs, and list what begins to differ in B, in the order of time.
 
-    Topics, rates, gaps, delays; in each state the level and spread of values; standstill, states, errors in the text,
-    lags. B has to leave what A did by as much as it varied there, and by a share of its size: a second good run gives
-    nothing. The order is that of onsets, not of causes. The exit code is 0 if nothing differs, else 4. Files are what
-    diff compares.
+    Compares topics, rates, gaps, delays; in each state the level and spread of values; values that stop moving, states,
+    errors in the text, lags. A difference counts if it is larger than the variation in A and a share of the value, so
+    a second good run has none. The first difference need not be the cause of the others. The exit code is 0 if nothing
+    differs, else 4. To compare files, use diff.
     """
     from logreel.cli.exits import FOUND
     from logreel.errors import UsageError

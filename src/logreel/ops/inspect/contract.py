@@ -622,8 +622,8 @@ def _delays(ch: Channel, rules: Rules) -> Iterator[Finding]:
 BOUNDS = (
     ("min", "low", True, "goes down to"),
     ("max", "high", False, "goes up to"),
-    ("min_mean", "mean", True, "has over a second a mean down to"),
-    ("max_mean", "mean", False, "has over a second a mean up to"),
+    ("min_mean", "mean", True, "has a mean over a second of"),
+    ("max_mean", "mean", False, "has a mean over a second of"),
     ("max_std", "spread", False, "varies within a second by up to"),
     ("max_step", "step", False, "changes from one message to the next by up to"),
 )
