@@ -664,7 +664,11 @@ class IncrementalReader:
 
 
 class Growing(Protocol):
-    """The reader of one growing file; it keeps its state at the last complete record."""
+    """The reader of one growing file; it keeps its state at the last complete record.
+
+    An attribute ``reads_once = True`` says that it needs no message again that comes before the last one of a Scan; so
+    large logs are verified and counted without a file.
+    """
 
     def extend(self, source: Source) -> Scan | None:
         """Return a Scan of *source*, which has the bytes of the source before and usually more.
