@@ -666,7 +666,7 @@ class IncrementalReader:
 class Growing(Protocol):
     """The reader of one growing file; it keeps its state at the last complete record.
 
-    An attribute ``reads_once = True`` says that it needs no message again that comes before the last one of a Scan; so
+    An attribute ``reads_once = True`` says that messages before the last one of a Scan may be zeros the next time; so
     large logs are verified and counted without a file.
     """
 

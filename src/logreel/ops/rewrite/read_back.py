@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import mmap
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 
 import numpy as np
 
 from logreel.errors import LogError
-from logreel.index.tail import last_place
+from logreel.index.tail import BEGIN, MessagePlace, last_place
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.io.two_pass import DryRun, Make, StreamOut, Take
@@ -51,17 +51,25 @@ class ReadBack(StreamOut):
     """An Appender that sends nothing: it reads what it gets as a log that grows, and forgets what was read.
 
     dry_run  a DryRun of the same log
+    seen     called with the log so far and the place of its last message, at the end with None for the place;
+             returns the place up to which bytes may be forgotten
 
     What is left at the end are the numbers of messages and their times, and digests of the bytes, so that a stream can
     get exactly the bytes that were read.
     """
 
-    def __init__(self, dry_run: DryRun, fmt: Format, make: Make) -> None:
+    def __init__(
+        self,
+        dry_run: DryRun,
+        fmt: Format,
+        make: Make,
+        seen: Callable[[Log, MessagePlace | None], int] | None = None,
+    ) -> None:
         super().__init__(dry_run.name, self._receive, dry_run.edits, make=make)
         growing = growing_that_reads_once(fmt)
         if growing is None:
             raise TypeError(f"{fmt.title} cannot be read without all of its messages")
-        self._format, self._growing = fmt, growing
+        self._format, self._growing, self._tell = fmt, growing, seen
         self._memory = _Memory(-1, max(dry_run.tell(), 1))
         self._digests: list[bytes] = []
         self._end = self._seen = self._forgotten = 0
@@ -102,10 +110,12 @@ class ReadBack(StreamOut):
                 self._times.setdefault(topic, []).append(times.copy())
             self._counts[topic] = count
         # Readers go on after the last message.
-        start, self._forgotten = (
-            max(self._forgotten, HEAD),
-            max(last_place(self._log.index).file, self._forgotten),
-        )
+        last = last_place(self._log.index)
+        needed = last.file
+        if self._tell is not None:
+            is_end = self._end == len(self._memory) or last == BEGIN
+            needed = 0 if is_end else min(self._tell(self._log, last), needed)
+        start, self._forgotten = max(self._forgotten, HEAD), max(needed, self._forgotten)
         self._memory.forget(start, self._forgotten)
 
     def log(self) -> Log:
@@ -117,6 +127,8 @@ class ReadBack(StreamOut):
             self._take_over(source, self._format.scan(source, None))
         if self._log is None or self._end != len(self._memory):
             raise LogError("the new file cannot be read again", path=self.name)
+        if self._tell is not None:
+            self._tell(self._log, None)
         return self._log
 
     def times(self, topic: str) -> I64:
