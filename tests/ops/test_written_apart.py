@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 import logreel
+from logreel.io.append_file import Appender
 from logreel.io.source import SPOOL_BYTES
+from logreel.io.two_pass import DryRun, StreamOut
 from logreel.ops.rewrite import engine, read_back
+from logreel.registry.registry import formats
 from support.builders.contents import SAMPLES
 from support.harness.written_files import written_files
 from support.samples.mcap.walk import walk
@@ -151,6 +154,30 @@ def test_a_search_before_sending_says_what_may_identify(tmp_path: Path, forgotte
     assert forgotten
     assert done.may_identify == due.may_identify
     assert due.may_identify
+
+
+def test_a_stream_gets_no_other_bytes_than_those_that_were_read(tmp_path: Path) -> None:
+    content, sent = flight(1.0), list[bytes]()
+
+    def make(out: Appender) -> None:
+        out.write(content)
+        out.finish()
+
+    dry_run = DryRun("a.ulg", make=make)
+    make(dry_run)
+    back = read_back.ReadBack(dry_run, formats()["ulog"], make)
+    make(back)
+    with logreel.open(content) as log:
+        assert {ch.topic: len(ch) for ch in back.log().values()} == {ch.topic: len(ch) for ch in log.values()}
+        assert (back.times("sensor_combined") == log["sensor_combined"].times).all()
+    take = back.checked(sent.append)
+    make(StreamOut("a.ulg", take))
+    assert b"".join(sent) == content
+    sent.clear()
+    content = content[:-1] + bytes([content[-1] ^ 1])
+    with pytest.raises(logreel.LogError, match="changed by another program"):
+        make(StreamOut("a.ulg", back.checked(sent.append)))
+    assert len(b"".join(sent)) < len(content)
 
 
 def test_files_with_changes_become_one_log(room: int, tmp_path: Path) -> None:
