@@ -425,6 +425,19 @@ def mcap(folder: Path, source: Path, compression: str = "zstd", raw: bool = Fals
     )
 
 
+def ros2(folder: Path, kind: str, megabytes: float) -> Path:
+    """Return an MCAP without compression with the messages of ``bag`` as those of ROS 2."""
+    source = bag(folder, kind, "none", megabytes)
+
+    def write(path: Path) -> None:
+        database = path.with_suffix(".db3")
+        logreel.convert(source, database, force=True)
+        logreel.convert(database, path, compression="none")
+        database.unlink()
+
+    return _cached(folder / f"ros2-{source.stem}.mcap", write)
+
+
 def numbers(folder: Path, suffix: str, messages: int) -> Path:
     """Return a log of one topic with numbers that are 8 (BDDF), 24 (bag) or 32 bytes (ULog) of each message."""
     topic, schema, size = {

@@ -319,6 +319,7 @@ PACKAGES = [
     "rosbags",
     "mcap",
     "mcap-ros1-support",
+    "mcap-ros2-support-fast",
     "av",
     "rerun-sdk",
     "ray",

@@ -417,6 +417,64 @@ def _decoded(x: float) -> Group:
     )
 
 
+ROS2_FAST = """
+from mcap.reader import make_reader
+from mcap_ros2_support_fast.decoder import DecoderFactory
+"""
+ROS2_PAYLOADS = """
+with open(path, "rb") as f:
+    found = [(schema, m.data) for schema, _, m in make_reader(f).iter_messages(log_time_order=False)]
+decoders = {schema.id: DecoderFactory().decoder_for("cdr", schema) for schema, _ in found}
+payloads = [(decoders[schema.id], data) for schema, data in found]
+"""
+OUR_PAYLOADS = "payloads = [(m.channel.decode, m.data) for m in log.messages(order='file')]"
+
+
+def _ros2(kind: str, x: float) -> Group:
+    """CDR of ROS 2, as columns and message by message; libraries that decode it make objects of each message."""
+    alone = "for decode, data in payloads: kept = decode(data)"
+    fast = """
+with open(path, "rb") as f:
+    for _, _, _, kept in make_reader(f, [DecoderFactory()]).iter_decoded_messages(log_time_order=False): pass
+"""
+    needs = ("mcap", "mcap_ros2_support_fast")
+    jobs = (
+        MEMCPY,
+        Job("open, all topics to Arrow", "kept = logreel.open(path).tables()", warm("mcap")),
+        Job(
+            "for m in log.messages(): m.decode()",
+            "for m in log.messages(): kept = m.decode()",
+            opened("mcap"),
+        ),
+        Job("decode payloads in memory", alone, opened("mcap", OUR_PAYLOADS)),
+        Job("rosbags: deserialize every message", DESERIALIZE, ROSBAGS, rounds=2, needs=("rosbags",)),
+        Job("mcap-ros2-support-fast: every message", fast, ROS2_FAST, rounds=2, needs=needs),
+        Job(
+            "mcap-ros2-support-fast: decode payloads in memory", alone, ROS2_FAST + ROS2_PAYLOADS, needs=needs
+        ),
+    )
+    columns, loop, ours = (job.name for job in jobs[1:4])
+    rosbags, every, theirs = (job.name for job in jobs[4:])
+    bounds = (
+        Bound(
+            "columns are {:.0f} x faster than rosbags",
+            ratio(rosbags, columns),
+            least=40 if kind == "mixed" else 20,
+        ),
+        Bound("columns are {:.0f} x faster than mcap-ros2-support-fast", ratio(every, columns), least=20),
+        Bound("message by message is {:.1f} x faster than it", ratio(every, loop), least=1),
+        Bound("decoding alone is {:.1f} x faster than it", ratio(theirs, ours), least=1),
+    )
+    return Group(
+        f"ros2-{kind}",
+        f"ROS 2: {kind} messages",
+        lambda folder: logs.ros2(folder, kind, 40 * x),
+        jobs,
+        bounds,
+        "cpu",
+    )
+
+
 def _summary(x: float) -> Group:
     setup = warm(
         "ulog", "import plain_readers\nlogreel.summary(os.environ['LOGREEL_BENCH_SAMPLES'] + '/ulog')"
@@ -550,6 +608,8 @@ def groups(x: float) -> list[Group]:
         _rosbag("mixed", "lz4", x, Run.FULL),
         *(_rosbag(kind, "none", x, Run.LONG) for kind in ("joints", "transforms", "clouds")),
         _decoded(x),
+        _ros2("mixed", x),
+        _ros2("drive", x),
         _bddf_small(x),
         _bddf_blobs(x),
         _carla(x),

@@ -32,7 +32,7 @@ from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcmp, memcpy
 from cython.cimports.logreel.kernels import ops as code
 from cython.cimports.logreel.kernels.copies import Target, copy_turn, copy_turns, targetp
-from cython.cimports.logreel.kernels.loads import gap, prefix
+from cython.cimports.logreel.kernels.loads import gap, prefix, u16
 from cython.cimports.logreel.kernels.prefetch import prefetch_span
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
@@ -121,7 +121,10 @@ def _count(
             if p > stop:
                 return cython.NULL
         elif ops[0] == code.EXPECT:
-            if ops[1] > stop - p or memcmp(p, cython.address(ops[2]), ops[1]) != 0:
+            if ops[1] > stop - p:
+                return cython.NULL
+            # Two bytes, as messages of ROS 2 begin with them, are compared without a call.
+            if u16(p) != (ops[2] & 0xFFFF) if ops[1] == 2 else memcmp(p, cython.address(ops[2]), ops[1]) != 0:
                 return cython.NULL
             p += ops[1]
         else:  # LIST, REPEAT

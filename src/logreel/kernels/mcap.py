@@ -13,7 +13,7 @@ if not cython.compiled:
 
 from cython.cimports.libc.string import memcpy
 from cython.cimports.logreel.kernels.loads import bytes_of, u16, u64
-from cython.cimports.logreel.kernels.prefetch import prefetch
+from cython.cimports.logreel.kernels.prefetch import prefetch, prefetch_span
 
 u8p = cython.typedef(cython.pointer[cython.const[cython.uchar]])
 
@@ -21,6 +21,8 @@ END, CUT, BAD, STOP, FULL = 0, 1, 2, 3, 4
 #: Bytes of kind and length; and of a message before its payload, including these.
 HEAD = cython.declare(cython.longlong, 9)
 MESSAGE_HEAD = cython.declare(cython.longlong, 31)
+#: Number of messages that are prefetched ahead, where those of a channel are read.
+AHEAD = cython.declare(cython.longlong, 12)
 #: Bytes of an index record before its entries; and of an entry.
 INDEX_HEAD = cython.declare(cython.longlong, 15)
 ENTRY = cython.declare(cython.longlong, 16)
@@ -339,6 +341,9 @@ def locate_messages(
             good[k] = 0
             for i in range(run[k, 0], run[k, 1]):
                 pos = run[k, 2] + entry[i] - MESSAGE_HEAD
+                if i + AHEAD < run[k, 1] and run[k, 2] + entry[i + AHEAD] < run[k, 3]:
+                    # Messages of a channel are not adjacent.
+                    prefetch_span(b + run[k, 2] + entry[i + AHEAD] - MESSAGE_HEAD, MESSAGE_HEAD)
                 if pos < run[k, 2] or run[k, 3] - pos < MESSAGE_HEAD:
                     continue
                 if _judge(b, pos, run[k, 3], cython.address(length)) != 0 or b[pos] != 5 or length < 22:

@@ -371,6 +371,8 @@ WAITING_BYTES = 32 << 20
 #: Largest chunk_bytes, and largest message: the last message of a chunk can double its size.
 LARGEST = (1 << 30) - 1
 _U64 = np.dtype("<u8")
+#: Profiles of converted logs, by the languages of all definitions.
+_PROFILES = {"ros1": {"ros1msg"}, "ros2": {"ros2msg", "ros2idl"}}
 
 
 class McapWriter(RecordWriter):
@@ -379,7 +381,7 @@ class McapWriter(RecordWriter):
     compression  of chunks: ``zstd``, ``lz4`` or ``none``
     level        of the compression; None: the default of its library
     chunk_bytes  a chunk is closed by the message with which it becomes larger, and when the file is flushed
-    profile      profile in the header; None: ``ros1`` for a converted log that has only ROS 1 messages, else empty
+    profile      in the header; None: ``ros1`` or ``ros2`` for a converted log of only such messages, else empty
     library      name of the writing program in the header
     """
 
@@ -721,8 +723,9 @@ class McapCopier(LogCopier):
         """Import all metadata, parameters and attachments of a log, so that it can be converted back."""
         writer = self.writer
         plain = [ch for ch in log.channels.values() if not ch.reserved]
-        if writer.profile is None and plain and all(ch.schema.encoding == "ros1msg" for ch in plain):
-            writer.profile = "ros1"
+        if writer.profile is None and plain:
+            languages = {ch.schema.encoding for ch in plain}
+            writer.profile = next((name for name, known in _PROFILES.items() if languages <= known), None)
         # Readers use start and end as long as the file has this number of messages.
         utc = self.clock == "utc" and log.utc_offset is not None
         shift = log.utc_offset or 0 if utc else 0
