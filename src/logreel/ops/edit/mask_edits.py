@@ -39,6 +39,8 @@ _FLOATS = {"double": (NS, 10**6, 1000)}
 #: Words of names of numbers that say when something was, in parts or by satellites.
 _CALENDAR = {"itow", "tow", "gps", "week", "wno", "year", "month", "day", "hour", "minute", "utc", "date"}
 _PARTS = ({"itow"}, {"tow"}, {"week"}, {"wno"}, {"year"}, {"month"}, {"hour"}, {"date"})
+#: Names of the week of GPS and of ms in it, in logs of ArduPilot.
+_WEEK = {"GWk", "GMS"}
 #: Words of names of whole numbers that are times, and of texts that are files.
 _MOMENT = {"utc", "unix", "epoch", "walltime", "date", "datetime"}
 
@@ -332,7 +334,7 @@ def _add_times(plan: EditPlan, channel_plan: ChannelEdits, layout: Layout, mask:
 
 
 def _is_part_of_date(name: str) -> bool:
-    return words(name) <= _CALENDAR and any(words(name) >= part for part in _PARTS)
+    return name in _WEEK or (words(name) <= _CALENDAR and any(words(name) >= part for part in _PARTS))
 
 
 def _is_time(mask: TimeMask, values: Any, unit: int, wide: bool) -> Any:
