@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tlogs
-from dataflash_logs import flight, troubled
+from dataflash_logs import Builder, flight, troubled
 from text_logs import as_lines
 
 import logreel
@@ -201,3 +203,32 @@ def test_modes_are_those_of_pymavlink() -> None:
         assert ours.items() >= {number: name.replace("_", "") for number, name in names.items()}.items(), (
             vehicle
         )
+
+
+@pytest.mark.parametrize("suffix", ["bin", "log"])
+def test_what_is_redacted_is_gone(suffix: str, tmp_path: Path) -> None:
+    path, out = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
+    builder = Builder()
+    builder.add("MSG", 1_000_000, b"pilot: Jane Doe")
+    path.write_bytes(troubled() + bytes(builder.out))
+    if suffix == "log":
+        path.write_bytes(as_lines(troubled() + bytes(builder.out)))
+    logreel.edit(path, out, redact="all")
+    old, new = logreel.open(path), logreel.open(out)
+    assert (new.format, new.problems) == (old.format, ())
+    assert old.utc_offset is not None
+    assert new.utc_offset is None
+    for topic in ("GPS", "POS"):
+        assert abs(new[topic]["Lat"] - old[topic]["Lat"]).min() > 10**7
+    assert b"Jane" in path.read_bytes()
+    assert b"Jane" not in out.read_bytes()
+    np.testing.assert_array_equal(new["VIBE"]["VibeX"], old["VIBE"]["VibeX"])
+
+
+def test_frames_with_positions_are_left_out_where_they_are_redacted(tmp_path: Path) -> None:
+    path, out = tmp_path / "a.tlog", tmp_path / "b.tlog"
+    path.write_bytes(tlogs.flight())
+    logreel.edit(path, out, redact="position")
+    assert {"1/1/GPS_RAW_INT", "1/1/GLOBAL_POSITION_INT"} == set(logreel.open(path).channels) - set(
+        logreel.open(out).channels
+    )
