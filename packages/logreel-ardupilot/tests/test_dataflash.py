@@ -10,11 +10,13 @@ import pytest
 from dataflash_logs import KINDS, Builder, flight
 
 import logreel
+from logreel.plugin import Field, FixedArray, Layout, Scalar, Struct
 from logreel.testing import FormatSuite
 from logreel_ardupilot import DATAFLASH
 from test_docs import run_page
 
 PACKAGE = Path(__file__).parents[1]
+REAL = PACKAGE.parents[2] / "shared/data/ardupilot/dataflash_head.bin"
 SECOND = 10**9
 
 
@@ -189,6 +191,95 @@ def test_logs_that_are_written_are_read_by_pymavlink(tmp_path: Path) -> None:
         count += 1
     oracle.filehandle.close()
     assert count == len(logreel.open(path)["ATT"]) == 24
+
+
+def values_by_pymavlink(path: Path) -> dict[str, list[list[object]]]:
+    """Return the stored values of all messages of channels, by name."""
+    reader = pytest.importorskip("pymavlink.DFReader", reason="pymavlink is not installed")
+    oracle, read = reader.DFReader_binary(str(path)), dict[str, list[list[object]]]()
+    while (message := oracle.recv_msg()) is not None:
+        if message.get_type() not in ("FMT", "FMTU", "UNIT", "MULT", "LREL"):
+            # NaN equals nothing.
+            values = [repr(value) for value in message._elements]
+            read.setdefault(message.get_type(), []).append(values)
+    oracle.filehandle.close()
+    return read
+
+
+def test_slices_and_merges_of_a_real_log_are_read_by_pymavlink(tmp_path: Path) -> None:
+    if not REAL.exists():
+        pytest.skip(f"no {REAL.name}: real logs are not part of the project")
+    due = values_by_pymavlink(REAL)
+    copy, first, second, merged = (tmp_path / f"{name}.bin" for name in ("copy", "first", "second", "merged"))
+    logreel.slice(REAL, copy)
+    assert values_by_pymavlink(copy) == due
+    log = logreel.open(REAL)
+    middle = log.start + 9 * SECOND if log.start else 0
+    logreel.slice(REAL, first, end=middle)
+    logreel.slice(REAL, second, start=middle)
+    logreel.merge([first, second], merged)
+    both = values_by_pymavlink(merged)
+    assert {name: sorted(map(str, rows)) for name, rows in both.items()} == {
+        name: sorted(map(str, rows)) for name, rows in due.items()
+    }
+
+
+@pytest.mark.parametrize("suffix", ["bin", "log"])
+def test_programs_write_messages_of_their_own(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"a.{suffix}"
+    fields = (
+        Field("Temp", Scalar("float32"), "degC"),
+        Field("Id", FixedArray(Scalar("char"), 4)),
+        Field("N", Scalar("uint16")),
+    )
+    with logreel.create(path, format="dataflash" if suffix == "bin" else "dataflash-text") as out:
+        number = out.add_channel("SENS", Layout(Struct(fields)))
+        for n in range(3):
+            out.write(number, SECOND * (n + 1), {"Temp": n / 2, "Id": b"abc", "N": n})
+    log = logreel.open(path)
+    assert log["SENS"].times.tolist() == [SECOND, 2 * SECOND, 3 * SECOND]
+    assert log["SENS"]["Temp"].tolist() == [0.0, 0.5, 1.0]
+    assert [field.unit for field in log["SENS"].layout.record.fields] == ["us", "degC", "", ""]
+    reader = pytest.importorskip("pymavlink.DFReader", reason="pymavlink is not installed")
+    oracle = (reader.DFReader_binary if suffix == "bin" else reader.DFReader_text)(str(path))
+    message = oracle.recv_match(type=["SENS"])
+    assert (message.TimeUS, message.Temp, message.Id, message.N) == (10**6, 0.0, "abc", 0)
+    assert message.fmt.get_unit("Temp") == "degC"
+    oracle.filehandle.close()
+
+
+@pytest.mark.parametrize(
+    ("topic", "node", "text"),
+    [
+        ("sensor", Scalar("uint8"), "one to four"),
+        ("FMT", Scalar("uint8"), "one to four"),
+        ("SENS", Scalar("bool"), "no such type"),
+        ("SENS", FixedArray(Scalar("float32"), 4), "no such type"),
+    ],
+)
+def test_what_no_message_can_hold_is_refused(
+    topic: str, node: Scalar | FixedArray, text: str, tmp_path: Path
+) -> None:
+    with (
+        logreel.create(tmp_path / "a.bin") as out,
+        pytest.raises(logreel.errors.DefinitionError, match=text),
+    ):
+        out.add_channel(topic, Layout(Struct((Field("x", node),))))
+    many = Layout(Struct(tuple(Field(f"x{n}", Scalar("uint8")) for n in range(16))))
+    with (
+        logreel.create(tmp_path / "b.bin") as out,
+        pytest.raises(logreel.errors.DefinitionError, match="at most 16"),
+    ):
+        out.add_channel("SENS", many)
+
+
+def test_logs_of_other_vehicles_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.mcap"
+    with logreel.create(path) as out:
+        out.write(out.add_channel("SENS", Layout(Struct((Field("x", Scalar("uint8")),)))), 1, {"x": 1})
+    with pytest.raises(logreel.errors.LogError, match="can hold none"):
+        logreel.convert(path, tmp_path / "a.bin")
+    assert not (tmp_path / "a.bin").exists()
 
 
 def test_edits_change_fields(tmp_path: Path) -> None:

@@ -259,6 +259,68 @@ def definition(name: str, letters: str, columns: str) -> Definition:
     return Definition(name, size, tuple(map(Column, letters, columns.split(","))))
 
 
+#: Letters of units by the sign of a unit, as ArduPilot has them; of the multiplier 1, and of µs.
+UNIT_LETTERS = {
+    "m": "m",
+    "m/s": "n",
+    "m/s/s": "o",
+    "m/s^2": "o",
+    "deg": "d",
+    "deg/s": "k",
+    "rad": "r",
+    "rad/s": "E",
+    "s": "s",
+    "V": "v",
+    "A": "A",
+    "degC": "O",
+    "Hz": "z",
+    "Pa": "P",
+    "%": "%",
+    "B": "b",
+    "Gauss": "G",
+    "Ohm": "w",
+    "us": "s",
+}
+_ONE, _MICRO = ("0", 1.0), ("F", 1e-6)
+#: Columns of a message.
+_MOST_COLUMNS = 16
+
+
+def definition_of(name: str, layout: Layout) -> Definition:
+    """Return the Definition of a message with the fields of *layout*, and a time before them if they have none.
+
+    Raises DefinitionError for what a DataFlash log cannot hold.
+    """
+    if not re.fullmatch(r"[A-Z][A-Z0-9_]{0,3}", name) or name in DEFINING or name == CLOCK.name:
+        raise DefinitionError(
+            f"{name!r:.60}: DataFlash messages have names of one to four capital letters and digits"
+        )
+    if not isinstance(layout.root, Struct):
+        raise DefinitionError(f"{name!r}: a DataFlash message holds one record")
+    # Letters that scale have the same nodes as others.
+    letters = {
+        node: letter for letter, (node, _, factor) in TYPES.items() if factor == 1.0 and letter not in "Mg"
+    }
+    columns = []
+    for field in layout.root.visible():
+        letter = letters.get(field.node) if isinstance(field.node, (Scalar, FixedArray)) else None
+        if letter is None:
+            raise DefinitionError(f"field {field.name!r:.60}: a DataFlash message has no such type")
+        unit_id = UNIT_LETTERS.get(field.unit, NONE)
+        unit = field.unit if unit_id != NONE else ""
+        factor = (NONE, 0.0) if not unit else _MICRO if unit == "us" else _ONE
+        columns.append(Column(letter, field.name, unit_id, "s" if unit == "us" else unit, *factor))
+    time = TIMES.get(columns[0].name) if columns else None
+    if time is None or time[0] != columns[0].letter:
+        columns.insert(0, Column("Q", "TimeUS", "s", "s", *_MICRO))
+    made = Definition(name, sum(TYPES[c.letter][1] for c in columns), tuple(columns))
+    if len(columns) > _MOST_COLUMNS:
+        raise DefinitionError(
+            f"{name!r} has {len(columns)} fields: a DataFlash message has at most {_MOST_COLUMNS}"
+        )
+    return Definition.of_schema(made.schema)
+
+
 #: The definitions of defining messages, as ArduPilot writes them.
 FORMAT = definition("FMT", "BBnNZ", "Type,Length,Name,Format,Columns")
 UNITS = definition("FMTU", "QBNN", "TimeUS,FmtType,UnitIds,MultIds")

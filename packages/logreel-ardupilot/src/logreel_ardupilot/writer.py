@@ -34,6 +34,7 @@ from logreel_ardupilot.definitions import (
     UNIT,
     UNITS,
     Definition,
+    definition_of,
 )
 from logreel_ardupilot.reader import _CLOCK, _MULTIPLIER, _UNIT, _UNITS, Content
 
@@ -57,6 +58,10 @@ class DataFlashSchemas(SchemaMaker):
     def __init__(self, title: str) -> None:
         super().__init__(title)
         self.definitions: list[Definition] = []
+
+    def schema_from_layout(self, topic: str, layout: Layout, name: str = "") -> Schema:
+        """Return the definition of a message called *topic*, which begins with its time."""
+        return definition_of(topic, layout).schema
 
     def layout(self, number: int) -> Layout:
         """Return the Layout of the channel."""
@@ -151,18 +156,23 @@ class DataFlashWriter(FormatWriter):
         for c in columns:
             if c.unit_id != NONE and self._units.get(c.unit_id) != c.unit:
                 self._units[c.unit_id] = c.unit
-                payload = _UNIT.pack(0, _signed(c.unit_id), c.unit.encode("latin-1"))
+                payload = _UNIT.pack(self._stamp, _signed(c.unit_id), c.unit.encode("latin-1"))
                 self.write_record(self._kind_of[UNIT], payload)
             if c.multiplier_id != NONE and self._factors.get(c.multiplier_id) != c.multiplier:
                 self._factors[c.multiplier_id] = c.multiplier
-                payload = _MULTIPLIER.pack(0, _signed(c.multiplier_id), c.multiplier)
+                payload = _MULTIPLIER.pack(self._stamp, _signed(c.multiplier_id), c.multiplier)
                 self.write_record(self._kind_of[MULTIPLIER], payload)
         letters = ("".join(c.unit_id for c in columns), "".join(c.multiplier_id for c in columns))
         if set("".join(letters)) - {NONE}:
             units, factors = (text.encode("latin-1") for text in letters)
-            self.write_record(self._kind_of[UNITS], _UNITS.pack(0, kind, units, factors))
+            self.write_record(self._kind_of[UNITS], _UNITS.pack(self._stamp, kind, units, factors))
         self.out.commit()
         self._add(kind, definition)
+
+    @property
+    def _stamp(self) -> int:
+        """The time of defining records, µs: pymavlink takes that of FMTU for the number of a kind if there is one."""
+        return max((self._time or 0) // 1000, KINDS)
 
     def _definition(self, topic: str, schema: Schema) -> Definition:
         if schema.encoding != "dataflash":
