@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ import logreel
 from logreel.testing import FormatSuite
 from logreel_ardupilot import TLOG
 from logreel_ardupilot.mavlink import checksum, definitions
+
+REAL = Path(__file__).parents[3].parent / "shared/data/ardupilot/vtol_head.tlog"
 
 
 class TestTlog(FormatSuite):
@@ -82,6 +86,64 @@ def test_a_wrong_byte_costs_its_frame_and_is_told() -> None:
         log = logreel.open(bytes(wrong))
         assert [p.lost for p in log.problems] == [True]
         assert sum(len(ch) for ch in log.values()) == whole - lost
+
+
+def read_by_pymavlink(path: Path) -> list[tuple[int, str]]:
+    """Return time in µs and JSON-like text of all messages that pymavlink knows."""
+    program = """
+import os, sys
+os.environ["MAVLINK20"] = "1"
+from pymavlink import mavutil
+log = mavutil.mavlink_connection(sys.argv[1], dialect="ardupilotmega")
+while (message := log.recv_match()) is not None:
+    if message.get_type() not in ("BAD_DATA",) and not message.get_type().startswith("UNKNOWN"):
+        print(round(message._timestamp * 1e6), message.get_srcSystem(), message.get_seq(), message.to_dict())
+"""
+    pytest.importorskip("pymavlink", reason="pymavlink is not installed")
+    # In a process of its own: the version of MAVLink is that of the first import.
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True
+    )
+    lines = [line.split(" ", 1) for line in done.stdout.splitlines()]
+    return [(int(time), text) for time, text in lines]
+
+
+def test_slices_and_merges_are_read_by_pymavlink(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{name}.tlog" for name in ("all", "copy", "first", "second", "merged")]
+    whole, copy, first, second, merged = paths
+    whole.write_bytes(telemetry(30) if not REAL.exists() else REAL.read_bytes())
+    due = read_by_pymavlink(whole)
+    assert len(due) > 100
+    logreel.slice(whole, copy)
+    assert read_by_pymavlink(copy) == due
+    log = logreel.open(whole)
+    middle = ((log.start or 0) + (log.end or 0)) // 2
+    logreel.slice(whole, first, end=middle)
+    logreel.slice(whole, second, start=middle)
+    logreel.merge([first, second], merged)
+    assert sorted(read_by_pymavlink(merged)) == sorted(due)
+
+
+def test_messages_given_by_their_fields_become_frames(tmp_path: Path) -> None:
+    path = tmp_path / "a.tlog"
+    values = [{"time_boot_ms": n, "roll": n / 2, "pitch": 0.0, "yaw": 0.0} for n in range(300)]
+    rates = dict.fromkeys(("rollspeed", "pitchspeed", "yawspeed"), 0.0)
+    with logreel.create(path) as out:
+        attitude = out.add_channel("7/1/ATTITUDE", logreel.Schema("ATTITUDE", "mavlink"))
+        text = out.add_channel("7/1/STATUSTEXT", logreel.Schema("STATUSTEXT", "mavlink"))
+        for n, message in enumerate(values):
+            out.write(attitude, START * 1000 + n * 10**6, {**message, **rates})
+        out.write(text, START * 1000 + 10**9, {"severity": 6, "text": b"hello", "id": 0, "chunk_seq": 0})
+    log = logreel.open(path)
+    assert log.problems == ()
+    assert log["7/1/ATTITUDE"]["roll"].tolist() == [n / 2 for n in range(300)]
+    assert [line.text for line in log.text] == ["hello"]
+    read = read_by_pymavlink(path)
+    assert len(read) == 301
+    assert read[3][0] == START + 3000
+    assert "'time_boot_ms': 3, 'roll': 1.5" in read[3][1]
+    # Sequence numbers count all messages of a sender.
+    assert [int(text.split(" ")[1]) for _, text in read] == [n % 256 for n in range(301)]
 
 
 def test_frames_of_another_channel_are_refused(tmp_path: Path) -> None:

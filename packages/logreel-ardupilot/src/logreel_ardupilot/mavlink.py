@@ -138,18 +138,16 @@ def checksum(data: bytes) -> int:
     return crc
 
 
-def are_sound(data: U8, start: I64, size: I64, number: I64) -> NDArray[np.bool_]:
-    """Return bool[n]: whether the checksum of each frame agrees, True for messages that are not known.
+def checksums(data: U8, start: I64, size: I64, number: I64) -> NDArray[np.uint16]:
+    """Return uint16[n]: the checksum that each frame of a known message should have.
 
     start   int64[n]  first byte of each frame
     size    int64[n]  bytes from there to the checksum
     number  int64[n]  of the messages
     """
     table, known = _table(), definitions()
-    sound = np.ones(len(start), np.bool_)
-    rows = np.flatnonzero(np.isin(number, list(known)))
     # Longest first: at each byte, those that have it are in front.
-    rows = rows[np.argsort(-size[rows], kind="stable")]
+    rows = np.argsort(-size, kind="stable")
     begin, length = start[rows], size[rows]
     crc: NDArray[Any] = np.full(len(rows), 0xFFFF, np.uint16)
     longest = int(length.max()) if len(rows) else 0
@@ -158,10 +156,48 @@ def are_sound(data: U8, start: I64, size: I64, number: I64) -> NDArray[np.bool_]
         n = having[at]
         crc[:n] = crc[:n] >> 8 ^ table[(crc[:n] ^ data[begin[:n] + at]) & 0xFF]
     extra = np.array([known[kind].extra for kind in number[rows].tolist()], np.uint16)
-    crc = crc >> 8 ^ table[(crc ^ extra) & 0xFF]
-    end = begin + length
-    sound[rows] = crc == data[end].astype(np.uint16) | data[end + 1].astype(np.uint16) << 8
+    made = np.empty(len(rows), np.uint16)
+    made[rows] = crc >> 8 ^ table[(crc ^ extra) & 0xFF]
+    return made
+
+
+def are_sound(data: U8, start: I64, size: I64, number: I64) -> NDArray[np.bool_]:
+    """Return bool[n]: whether the checksum of each frame agrees, True for messages that are not known.
+
+    Parameters as for ``checksums``.
+    """
+    sound = np.ones(len(start), np.bool_)
+    rows = np.flatnonzero(np.isin(number, list(definitions())))
+    end = start[rows] + size[rows]
+    stated = data[end].astype(np.uint16) | data[end + 1].astype(np.uint16) << 8
+    sound[rows] = checksums(data, start[rows], size[rows], number[rows]) == stated
     return sound
+
+
+def frames_of(payloads: U8, number: int, system: int, component: int, sequence: int) -> tuple[U8, I64]:
+    """Return frames of version 2, one after another, and int64[n], the bytes of each.
+
+    payloads  uint8[n, size]  with all extensions; zeros at their ends are left out
+    sequence  number of the first frame
+    """
+    n, size = payloads.shape
+    used = size - np.argmax(payloads[:, ::-1] != 0, axis=1)
+    # The first byte stays.
+    used = np.where(payloads.any(axis=1), used, 1).astype(np.int64)
+    head = HEADS[V2]
+    sizes = head + used + CHECKSUM
+    start = np.cumsum(sizes) - sizes
+    out = np.zeros(int(sizes.sum()), np.uint8)
+    heads = np.zeros((n, head), np.uint8)
+    heads[:, 0], heads[:, 1], heads[:, 4] = V2, used, (sequence + np.arange(n)) & 0xFF
+    heads[:, 5], heads[:, 6] = system, component
+    heads[:, 7:] = np.frombuffer(number.to_bytes(3, "little"), np.uint8)
+    out[start[:, None] + np.arange(head)] = heads
+    inside = np.arange(size) < used[:, None]
+    out[((start + head)[:, None] + np.arange(size))[inside]] = payloads[inside]
+    crc = checksums(out, start, head + used, np.full(n, number))
+    out[start + head + used], out[start + head + used + 1] = crc & 0xFF, crc >> 8
+    return out, sizes
 
 
 class FrameDecoder:

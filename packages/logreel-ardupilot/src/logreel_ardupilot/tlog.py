@@ -25,6 +25,7 @@ from logreel.plugin import (
     MessageIndex,
     Parameter,
     Payloads,
+    PayloadSplitter,
     Problem,
     Rest,
     Saved,
@@ -47,6 +48,7 @@ from logreel_ardupilot.mavlink import (
     FrameDecoder,
     are_sound,
     definitions,
+    frames_of,
 )
 
 #: Bytes of the time before a frame; bytes of the longest frame.
@@ -262,11 +264,33 @@ def _channel(key: int) -> ChannelInfo:
 
 
 class TlogSchemas(SchemaMaker):
-    """Messages are whole frames."""
+    """Messages are whole frames: those that are given by their fields become frames of version 2."""
 
-    def accepts_schema(self, schema: Schema) -> bool:
-        """Return whether messages are frames."""
-        return schema.encoding == "mavlink"
+    encoding = "mavlink"
+
+    def __init__(self, title: str) -> None:
+        super().__init__(title)
+        self.keys: list[int] = []
+        self._sequence: dict[int, int] = {}
+
+    def layout(self, number: int) -> Layout:
+        """Return the Layout of the payload; raises DefinitionError for an unknown message."""
+        definition = definitions().get(self.keys[number] & 0xFFFFFF)
+        if definition is None:
+            raise DefinitionError(f"message {self.keys[number] & 0xFFFFFF} of MAVLink has no known fields")
+        return definition.layout
+
+    def splitter(self, number: int) -> PayloadSplitter:
+        """Return how frames are made of payloads."""
+        return PayloadSplitter((), lambda data, start: self._frames(number, data))
+
+    def _frames(self, number: int, data: NDArray[np.uint8]) -> Payloads:
+        key, size = self.keys[number], self.layout(number).size or 1
+        sender = key >> 24
+        sequence = self._sequence.get(sender, 0)
+        made, sizes = frames_of(data.reshape(-1, size), key & 0xFFFFFF, key >> 32, key >> 24 & 0xFF, sequence)
+        self._sequence[sender] = sequence + len(sizes)
+        return Payloads(made, np.cumsum(sizes) - sizes, sizes)
 
 
 class TlogWriter(FormatWriter):
@@ -277,8 +301,8 @@ class TlogWriter(FormatWriter):
     appends_only = True
 
     def __init__(self, out: Appender) -> None:
-        super().__init__(out, TlogSchemas(self.title))
-        self._keys: list[int] = []
+        self.schemas: TlogSchemas = TlogSchemas(self.title)
+        super().__init__(out, self.schemas)
 
     def channel(self, number: int, topic: str, schema: Schema, metadata: Mapping[str, Any]) -> None:
         """Add a channel, named ``system/component/MESSAGE``."""
@@ -291,7 +315,7 @@ class TlogWriter(FormatWriter):
         message = int(unknown[1]) if unknown else by_name.get(name, -1)
         if not (0 <= message < 1 << 24 and system < 256 and component < 256):
             raise DefinitionError(f"{topic!r}: there is no such message of MAVLink")
-        self._keys.append(system << 32 | component << 24 | message)
+        self.schemas.keys.append(system << 32 | component << 24 | message)
 
     def stored_times(self, time: I64) -> I64:
         """Return int64[n]: *time* in ns as reading gives it: logs have µs."""
@@ -319,7 +343,7 @@ class TlogWriter(FormatWriter):
         second = made[start[good]] == V2
         system = np.where(second, made[start[good] + 5], made[start[good] + 3]).astype(np.int64)
         component = np.where(second, made[start[good] + 6], made[start[good] + 4]).astype(np.int64)
-        wrong[good] = (system << 32 | component << 24 | number) != np.array(self._keys, np.int64)[
+        wrong[good] = (system << 32 | component << 24 | number) != np.array(self.schemas.keys, np.int64)[
             channel[good]
         ]
         if wrong.any():
