@@ -145,7 +145,7 @@ def checksums(data: U8, start: I64, size: I64, number: I64) -> NDArray[np.uint16
     size    int64[n]  bytes from there to the checksum
     number  int64[n]  of the messages
     """
-    table, known = _table(), definitions()
+    table = _table()
     # Longest first: at each byte, those that have it are in front.
     rows = np.argsort(-size, kind="stable")
     begin, length = start[rows], size[rows]
@@ -155,7 +155,8 @@ def checksums(data: U8, start: I64, size: I64, number: I64) -> NDArray[np.uint16
     for at in range(1, longest):
         n = having[at]
         crc[:n] = crc[:n] >> 8 ^ table[(crc[:n] ^ data[begin[:n] + at]) & 0xFF]
-    extra = np.array([known[kind].extra for kind in number[rows].tolist()], np.uint16)
+    kinds, turns = np.unique(number[rows], return_inverse=True)
+    extra = np.array([definitions()[kind].extra for kind in kinds.tolist()], np.uint16)[turns]
     made = np.empty(len(rows), np.uint16)
     made[rows] = crc >> 8 ^ table[(crc ^ extra) & 0xFF]
     return made

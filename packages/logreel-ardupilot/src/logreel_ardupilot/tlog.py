@@ -53,6 +53,8 @@ from logreel_ardupilot.mavlink import (
 
 #: Bytes of the time before a frame; bytes of the longest frame.
 STAMP, LONGEST = 8, 10 + 255 + CHECKSUM + SIGNATURE
+#: Bytes of a frame of version 1 besides its payload.
+HEADS_V1 = HEADS[V1] + CHECKSUM
 _RAW = Layout(Struct((Field("frame", Rest()),)), "frame")
 _TOPIC = re.compile(r"(\d{1,3})/(\d{1,3})/(\w+)")
 _UNKNOWN = re.compile(r"MESSAGE_(\d{1,8})")
@@ -98,16 +100,36 @@ def _frames(source: Source, problems: list[Problem]) -> list[int]:
     data, end, pos = source.data, source.size, 0
     view, starts = data.data, list[int]()
     while pos < end:
-        at = pos + STAMP
+        at = _chain(view, pos + STAMP, end, starts)
+        pos = at - STAMP
         size = frame_size(bytes(view[at : at + 3]))
         after = end + 1 if size is None else at + size
         follows = after == end or (after + STAMP < end and view[after + STAMP] in HEADS)
         if follows or (after < end and _is_frame(source, at)):
             starts.append(at)
             pos = after
-        else:
+        elif pos < end:
             pos = _skip(source, pos, problems)
     return starts
+
+
+def _chain(view: memoryview, at: int, end: int, starts: list[int]) -> int:
+    """Append the frames from *at* on that others follow; return the first one of which more must be known."""
+    least, last = HEADS[V2] + CHECKSUM, end - STAMP - LONGEST
+    while at < last:
+        mark = view[at]
+        if mark == V2:
+            after = at + least + view[at + 1] + (SIGNATURE if view[at + 2] & SIGNED else 0)
+        elif mark == V1:
+            after = at + HEADS_V1 + view[at + 1]
+        else:
+            break
+        following = view[after + STAMP]
+        if following != V1 and following != V2:
+            break
+        starts.append(at)
+        at = after + STAMP
+    return at
 
 
 def _skip(source: Source, pos: int, problems: list[Problem], limit: int | None = None) -> int:
