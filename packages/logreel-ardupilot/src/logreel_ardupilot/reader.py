@@ -97,6 +97,12 @@ class Found:
         """The kinds that are channels, by their numbers."""
         return [kind for kind in self.kinds if kind.channel is not None]
 
+    def renumber(self, kept: list[int]) -> None:
+        """Give the channels *kept*, ascending, the numbers from 0 on; others are no channels any more."""
+        numbers = {old: new for new, old in enumerate(kept)}
+        for kind in self.channels:
+            kind.channel = numbers.get(kind.channel or 0)
+
     def schema_of(self, kind: Kind) -> Definition:
         """Return the definition with units."""
         return kind.definition.with_units(*kind.units, self.unit, self.factor)
@@ -151,8 +157,7 @@ class Reader:
         table, _ = self._blocks.finish(self._channels)
         kept = np.flatnonzero(table.counts).tolist()
         table = table.reshaped(kept, 0)
-        for kind in self.found.channels:
-            kind.channel = kept.index(kind.channel) if kind.channel in kept else None
+        self.found.renumber(kept)
         before, rules = _TimesBefore(self._data, self.found, table), []
         for kind in self.found.channels:
             time = kind.definition.time

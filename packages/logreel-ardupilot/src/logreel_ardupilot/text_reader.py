@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,11 +43,12 @@ from logreel_ardupilot.reader import LAST_TIME, Found, Kind, scan_of
 I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 #: Bytes of lines that are unpacked together.
-BLOCK = 1 << 18
+BLOCK = 1 << 21
 #: First bytes of a file in which the vehicle is named, for the names of modes.
 _NAMED_IN = 1 << 20
 _FIRST = re.compile(rb"(?:^|\n)FMT, ?\d{1,3}, ?\d{1,3}, ?\w{1,4}, ?\w{1,16}")
 _FMT = b"FMT"
+_NO_BYTES: U8 = np.zeros(0, np.uint8)
 
 
 def sniff(head: bytes) -> bool:
@@ -68,7 +69,7 @@ class _Entry:
 class _Unpacked:
     """Messages of a block in the order of its lines.
 
-    data     uint8[b]  their payloads
+    data     uint8[b]  their payloads; *size*: b, also where the payloads are not kept
     offset   int64[n]  where each begins
     channel  int64[n]
     time     int64[n]  ns; -1: it is that of the record before the block
@@ -78,6 +79,7 @@ class _Unpacked:
     offset: I64
     channel: I64
     time: I64
+    size: int = 0
 
 
 class TextReader:
@@ -88,10 +90,14 @@ class TextReader:
         self._modes = meaning.mode_numbers(source.read(0, _NAMED_IN))
         #: Where blocks begin, the names of messages there, and by the position of a definition what it defines.
         self._begin: list[int] = []
-        self._names: list[Mapping[bytes, _Entry]] = [{}]
+        self._names: list[dict[bytes, _Entry]] = [{}]
         self._defined: dict[int, _Entry | None] = {}
         self._entries: dict[tuple[int, Definition], _Entry] = {}
         self._time: int | None = None
+        self._channels = 0
+        #: Payloads of the first blocks, so that small logs are unpacked once.
+        self._kept: list[U8] = []
+        self._room = source.limits.cache_bytes
         blocks = [self._first_pass(start, stop) for start, stop in self._split()]
         self._begin.append(source.size)
         self.index = self._index(blocks)
@@ -127,18 +133,23 @@ class TextReader:
         self._begin.append(start)
         names, unpacked = self._unpack(start, stop, self._names[-1], True)
         self._names.append(names)
-        return unpacked
+        if len(self._kept) == len(self._begin) - 1 and len(unpacked.data) <= self._room:
+            self._kept.append(unpacked.data)
+            self._room -= len(unpacked.data)
+        return replace(unpacked, size=len(unpacked.data), data=_NO_BYTES)
 
     def _chunk(self, number: int) -> U8:
+        if number < len(self._kept):
+            return self._kept[number]
         return self._unpack(self._begin[number], self._begin[number + 1], self._names[number], False)[1].data
 
     def _unpack(
-        self, start: int, stop: int, names: Mapping[bytes, _Entry], is_first: bool
-    ) -> tuple[Mapping[bytes, _Entry], _Unpacked]:
+        self, start: int, stop: int, names: dict[bytes, _Entry], is_first: bool
+    ) -> tuple[dict[bytes, _Entry], _Unpacked]:
         """Return the names of messages behind a block, and its messages; *is_first*: also take what it defines."""
         lines = bytes(self._source.data[start:stop]).split(b"\n")[:-1]
         place = start + np.cumsum([0, *(len(line) + 1 for line in lines)])
-        numbers: dict[int, list[int]] = {}
+        known_names, numbers = names, dict[int, list[int]]()
         entries: dict[int, _Entry] = {}
         good = np.zeros(len(lines), np.bool_)
         clock = np.full(len(lines), -1, np.int64)
@@ -149,10 +160,12 @@ class TextReader:
                 if is_first:
                     self._defined[pos] = self._define(pos, line)
                 defined = self._defined[pos]
-                if defined is not None and names.get(defined.codec.name) is not defined:
-                    names = {**names, defined.codec.name: defined}
+                if defined is not None and known_names.get(defined.codec.name) is not defined:
+                    # One copy for each block, however many definitions it has.
+                    known_names = dict(names) if known_names is names else known_names
+                    known_names[defined.codec.name] = defined
                 good[number] = True
-            elif (known := names.get(name)) is None:
+            elif (known := known_names.get(name)) is None:
                 good[number] = not line.strip()
             elif known.kind.channel is None:
                 good[number] = not is_first or self._read_defining(known, line, clock[number:])
@@ -180,7 +193,7 @@ class TextReader:
         times = np.where(last >= 0, clock[last], -1)[kept]
         if is_first and len(lines):
             times, self._time = self._filled(times), int(clock[last[-1]]) if last[-1] >= 0 else self._time
-        return names, _Unpacked(data, offset[kept], channel[kept], times)
+        return known_names, _Unpacked(data, offset[kept], channel[kept], times)
 
     def _filled(self, times: I64) -> I64:
         """Return the times with that before the block where it has none; -1 stays before the first one."""
@@ -223,7 +236,8 @@ class TextReader:
         if (known := self._entries.get((number, definition))) is not None:
             return known
         stops = definition in (UNITS, UNIT, MULTIPLIER, CLOCK)
-        made = Kind(number, definition, None if stops else len(self.found.channels), pos)
+        made = Kind(number, definition, None if stops else self._channels, pos)
+        self._channels += not stops
         self.found.kinds.append(made)
         self.found.kind_of[number] = made
         self._entries[number, definition] = _Entry(made, LineCodec(definition, self._modes))
@@ -242,7 +256,7 @@ class TextReader:
     # -------------------------------------------------------------------------------------------- the index
 
     def _index(self, blocks: list[_Unpacked]) -> MessageIndex:
-        channels = len(self.found.channels)
+        channels = self._channels
         counts = np.array([np.bincount(block.channel, minlength=channels) for block in blocks], np.int64)
         counts = counts.reshape(len(blocks), channels)
         orders = [np.argsort(block.channel, kind="stable") for block in blocks]
@@ -260,12 +274,11 @@ class TextReader:
         base, number = np.zeros(len(blocks), np.int64), np.arange(len(blocks), dtype=np.int32)
         kept = np.flatnonzero(counts.sum(axis=0)).tolist()
         table = Blocks(base, number, start, entry.astype(np.uint32)).reshaped(kept, 0)
-        for kind in self.found.channels:
-            kind.channel = kept.index(kind.channel) if kind.channel in kept else None
-        sizes = [len(block.data) for block in blocks]
+        self.found.renumber(kept)
+        sizes = [block.size for block in blocks]
         chunks = Chunks(
             self._source,
-            ChunkCache(self._chunk, sizes, True, self._source.limits),
+            ChunkCache(self._chunk, sizes, len(self._kept) < len(sizes), self._source.limits),
             sizes.__getitem__,
             self._begin.__getitem__,
         )
