@@ -324,6 +324,8 @@ def _run_command(
         raise UsageError("--set is for a sink: name it with --to")
     if as_json and sink is not None:
         raise UsageError("--json prints the steps, --to plays them: leave one of them out")
+    if not command.opens:
+        return _write_made(logs.only(f"{command.name} takes one file"), command, as_json, values)
     if command.plays:
         logs.only(f"{command.name} plays one log")
 
@@ -356,19 +358,36 @@ def _run_command(
 
 def _write(log: Log, result: Content, as_json: bool) -> int:
     """Write the bytes that a command extracted to stdout, which -o sends to a file."""
+    _write_parts(result, None if not as_json else lambda: draw.echo_answer(log, **result.about))
+    return draw.finish(log)
+
+
+def _write_made(path: inputs.Names, command: Command, as_json: bool, values: dict[str, Any]) -> int:
+    """Run a Command that opens *path* itself, and write the bytes that it makes."""
+    from logreel.cli.exits import LOST
+
+    result = command.run(path, **values)
+    answer = {"path": path, **result.about, "notes": list(result.notes), "lost": list(result.lost)}
+    _write_parts(result, None if not as_json else lambda: draw.echo_json(answer))
+    for text in result.lost:
+        draw.say(text)
+    return LOST if result.lost else 0
+
+
+def _write_parts(result: Content, answer: Callable[[], None] | None) -> None:
+    """Write bytes to stdout; with an *answer*, only this."""
     from logreel.errors import UsageError
 
     for note in result.notes:
         draw.say(note)
-    if as_json:
-        draw.echo_answer(log, **result.about)
+    if answer is not None:
+        answer()
     elif sys.stdout.isatty():
         raise UsageError("bytes are not for a terminal: write them to a file with -o, or to a program")
     else:
         sys.stdout.flush()
         for part in result.parts():
             sys.stdout.buffer.write(part)
-    return draw.finish(log)
 
 
 def _play(result: Playback, name: str, settings: tuple[str, ...]) -> list[str]:

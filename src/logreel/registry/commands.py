@@ -55,6 +55,8 @@ class Command:
     examples  command lines for the help of the command
     plays     True: *run* returns a Playback, which the command line can also send to sinks
     prints    True: *run* may write to standard output, because it runs code of the user
+    opens     False: *run* is called with a path, which may be that of a log of another format or of no log, and returns
+              a Content
     """
 
     name: str
@@ -64,6 +66,7 @@ class Command:
     examples: tuple[Example, ...] = ()
     plays: bool = False
     prints: bool = False
+    opens: bool = True
 
 
 @dataclass(frozen=True)
@@ -123,11 +126,13 @@ class Content:
     parts  yields the bytes
     about  plain values that describe them, by name
     notes  sentences for people
+    lost   sentences about what could not be extracted
     """
 
     parts: Callable[[], Iterator[bytes]]
     about: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
     def read(self) -> bytes:
         """Return all bytes."""

@@ -282,15 +282,20 @@ def reference(actor: int, facts: Mapping[str, str], centre: Sequence[float] | No
 _BOX_TEXT = re.compile(rf"{BOX}=(-?[0-9.e+-]{{1,40}}),(-?[0-9.e+-]{{1,40}}),(-?[0-9.e+-]{{1,40}})")
 
 
+def text(value: str | bytes) -> str:
+    """Return a decoded text: the protobuf library gives bytes for one that is no UTF-8."""
+    return value if isinstance(value, str) else value.decode("utf-8", "replace")
+
+
 def facts_of(references: Sequence[Any]) -> tuple[dict[str, str], tuple[float, ...] | None]:
     """Return what references to an actor tell, see ``reference``; nothing for those of others."""
     facts, centre = dict[str, str](), None
     for listed in references:
         if listed.type != ACTOR:
             continue
-        for text in listed.identifier:
-            name, _, value = text.partition("=")
-            if (numbers := _BOX_TEXT.fullmatch(text)) is None:
+        for told in map(text, listed.identifier):
+            name, _, value = told.partition("=")
+            if (numbers := _BOX_TEXT.fullmatch(told)) is None:
                 facts[name] = value
                 continue
             try:

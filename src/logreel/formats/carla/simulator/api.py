@@ -9,6 +9,7 @@ from logreel.formats.carla.simulator.info import info
 from logreel.formats.carla.simulator.metrics import MetricsLog
 from logreel.formats.carla.simulator.queries import blocked, collisions
 from logreel.formats.carla.simulator.replay import Replay, write_ticks
+from logreel.formats.carla.simulator.trajectories import TrajectoriesWritten, write_trajectories
 from logreel.formats.carla.simulator.values import (
     Axes,
     Box,
@@ -30,6 +31,7 @@ __all__ = [
     "Rotation",
     "SceneLight",
     "Tick",
+    "TrajectoriesWritten",
     "Transform",
     "Vector",
     "VehicleControl",
@@ -37,4 +39,5 @@ __all__ = [
     "collisions",
     "info",
     "write_ticks",
+    "write_trajectories",
 ]

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,7 +16,8 @@ from logreel.formats.carla.simulator.info import info
 from logreel.formats.carla.simulator.printing import WORDINGS
 from logreel.formats.carla.simulator.queries import MIN_DISTANCE, MIN_TIME, blocked, collisions
 from logreel.formats.carla.simulator.replay import OFFSET, PITCH, Replay, tick_log
-from logreel.registry.commands import Answer, Command, Example, Option, Playback
+from logreel.formats.carla.simulator.trajectories import write_trajectories
+from logreel.registry.commands import Answer, Command, Content, Example, Option, Playback
 
 if TYPE_CHECKING:
     from logreel.log.log import Log
@@ -140,6 +145,34 @@ def _parent(actor: Actor) -> str:
     return "" if actor.parent is None else str(actor.parent)
 
 
+def write(
+    path: str, map: str | None = None, date: str | None = None, blueprints: str = "", ros_axes: bool = False
+) -> Content:
+    """Return a recording made from a table of poses or a trace of OSI, see ``write_trajectories``.
+
+    blueprints  ``7=vehicle.audi.tt,truck=vehicle.mini.cooper``
+    """
+    pairs = [text.partition("=") for text in blueprints.split(",") if text]
+    if any(not name or not blueprint for name, _, blueprint in pairs):
+        raise UsageError(f"blueprints are NAME=BLUEPRINT, separated by commas, not {blueprints!r:.60}")
+    given = {name.strip(): blueprint.strip() for name, _, blueprint in pairs}
+    folder = tempfile.mkdtemp(prefix="logreel-trajectories-")
+    made = os.path.join(folder, "made.log")
+
+    def parts() -> Iterator[bytes]:
+        with open(made, "rb") as file:
+            while part := file.read(1 << 20):
+                yield part
+
+    # The caller may never ask for the bytes.
+    weakref.finalize(parts, shutil.rmtree, folder, ignore_errors=True)
+    done = write_trajectories(path, made, map=map, date=date, blueprints=given, ros_axes=ros_axes)
+
+    return Content(
+        parts, {"frames": done.frames, "actors": done.actors, "poses": done.poses}, done.notes, done.lost
+    )
+
+
 _CORRECT = Option("correct", ("--correct",), "Without the faults of the simulator's own query.", bool)
 
 COMMANDS = (
@@ -209,5 +242,36 @@ COMMANDS = (
             Example("logreel carla actors town.log", "a table of the actors"),
             Example("logreel carla actors town.log --json", "the same as JSON"),
         ),
+    ),
+    Command(
+        "write",
+        "Write a recording that the simulator replays, from trajectories: a table of poses named x.csv, or a trace of "
+        "OSI with ground truth.",
+        write,
+        (
+            Option("map", ("--map",), "Name of the map; by default as the trace says.", str, None, "NAME"),
+            Option(
+                "date", ("--date",), "Date of the recording; by default as the trace says.", str, None, "DATE"
+            ),
+            Option(
+                "blueprints",
+                ("--blueprints",),
+                "Blueprints of actors, by id, model or type: 7=vehicle.audi.tt,truck=vehicle.mini.cooper",
+                str,
+                "",
+                "NAME=BLUEPRINT,…",
+            ),
+            Option(
+                "ros_axes",
+                ("--ros-axes",),
+                "A table with location.x … is in metres and right-handed axes.",
+                bool,
+            ),
+        ),
+        (
+            Example("logreel carla write town_gt.osi.mcap -o again.log", "the recording of a trace of OSI"),
+            Example("logreel carla write poses.csv --map Town03 -o poses.log", "that of a table of poses"),
+        ),
+        opens=False,
     ),
 )
