@@ -28,6 +28,7 @@ from support.builders.ulog_camera import PICTURE, camera_log, shots
 from support.builders.ulog_gps import gps_log, pieces
 from support.harness.faults import Inline
 from support.samples.carla.builder import eventful
+from support.samples.carla.trajectories import POSES
 from support.samples.rosbag.builder import drive
 from support.samples.rosbag2.builder import walked
 from support.samples.ulog.builder import tiny
@@ -216,6 +217,7 @@ ARGUMENTS = {
     "carla blocked": ["log.rec", "0.01", "1000"],
     "carla replay": ["log.rec", "--start", "99"],
     "carla actors": ["log.rec"],
+    "carla write": ["poses.csv"],
     "rosbag2 metadata": ["walk.db3"],
     "ulog gps-dump": ["gps.ulg"],
 }
@@ -274,6 +276,7 @@ def write_files() -> None:
     Path("more.ulg").write_bytes(tiny() + tiny()[-30:])
     Path("log.ndjson").write_text('{"topic": "/a", "time_ns": 1, "data": {"x": 1}}')
     Path("log.rec").write_bytes(eventful().bytes()[:-1])
+    Path("poses.csv").write_bytes(POSES)
     Path("camera.ulg").write_bytes(camera_log(shots(2)))
     Path("pictures").mkdir()
     Path("pictures/a.jpg").write_bytes(PICTURE)

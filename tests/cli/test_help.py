@@ -23,6 +23,7 @@ from support.harness.cli_runner import Run, Spawn
 from support.harness.faults import Inline
 from support.samples.bddf.builder import walk as bddf_walk
 from support.samples.carla.builder import eventful
+from support.samples.carla.trajectories import POSES, osi_trace
 from support.samples.mcap.walk import walk as mcap_walk
 from support.samples.rosbag.builder import drive
 from support.samples.rosbag2.builder import walked
@@ -71,6 +72,8 @@ def samples() -> dict[str, bytes]:
         "drive/drive_0.db3": walked(),
         "walk.bddf": bddf_walk(4.0),
         "town.log": eventful().bytes(),
+        "town_gt.osi.mcap": osi_trace(),
+        "poses.csv": POSES,
         "logs/flight.ulg": flight(4.0),
         "logs/drive.bag": drive(2.0),
         "pictures/a.jpg": PICTURE,

@@ -430,6 +430,18 @@ def _actors() -> Schema:
     return _answer(actors=listed(closed(actor)))
 
 
+def _from_trajectories() -> Schema:
+    path: Schema = {"type": ["string", "array"], "items": TEXT}
+    return closed(
+        {
+            "path": path,
+            **dict.fromkeys(("frames", "actors", "poses"), WHOLE),
+            "notes": listed(TEXT),
+            "lost": listed(TEXT),
+        }
+    )
+
+
 def _steps() -> Schema:
     """Return the schema of a line of ``carla replay``."""
     lists = ("created", "destroyed", "attached", "poses")
@@ -561,6 +573,7 @@ SCHEMAS: dict[str, Callable[[], Schema]] = {
     "carla blocked": _blocked,
     "carla replay": _steps,
     "carla actors": _actors,
+    "carla write": _from_trajectories,
     "rosbag2 metadata": _bag_metadata,
     "ulog gps-dump": _dump,
 }

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 import click.types as click_types
@@ -366,7 +366,7 @@ def _write_made(path: inputs.Names, command: Command, as_json: bool, values: dic
     """Run a Command that opens *path* itself, and write the bytes that it makes."""
     from logreel.cli.exits import LOST
 
-    result = command.run(path, **values)
+    result = cast("Content", command.run(path, **values))
     answer = {"path": path, **result.about, "notes": list(result.notes), "lost": list(result.lost)}
     _write_parts(result, None if not as_json else lambda: draw.echo_json(answer))
     for text in result.lost:

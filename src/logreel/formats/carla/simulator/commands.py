@@ -155,7 +155,7 @@ def write(
     pairs = [text.partition("=") for text in blueprints.split(",") if text]
     if any(not name or not blueprint for name, _, blueprint in pairs):
         raise UsageError(f"blueprints are NAME=BLUEPRINT, separated by commas, not {blueprints!r:.60}")
-    given = {name.strip(): blueprint.strip() for name, _, blueprint in pairs}
+    by_name = {name.strip(): blueprint.strip() for name, _, blueprint in pairs}
     folder = tempfile.mkdtemp(prefix="logreel-trajectories-")
     made = os.path.join(folder, "made.log")
 
@@ -166,7 +166,7 @@ def write(
 
     # The caller may never ask for the bytes.
     weakref.finalize(parts, shutil.rmtree, folder, ignore_errors=True)
-    done = write_trajectories(path, made, map=map, date=date, blueprints=given, ros_axes=ros_axes)
+    done = write_trajectories(path, made, map=map, date=date, blueprints=by_name, ros_axes=ros_axes)
 
     return Content(
         parts, {"frames": done.frames, "actors": done.actors, "poses": done.poses}, done.notes, done.lost

@@ -156,7 +156,7 @@ def write_trajectories(
             "no pose of any actor" + "".join(f"; {text}" for text in motions.lost), path=_name(source)
         )
     chosen = _blueprints(motions, blueprints or {})
-    header = {
+    header: dict[str, Any] = {
         "version": 2,
         "map": motions.map if map is None else map,
         "date": seconds_of(date or motions.date) if date or motions.date else 0,
@@ -491,25 +491,25 @@ def _facts_of_body(body: Any, is_host: bool) -> _Facts:
 # ----------------------------------------------------------------------------------------------------- recording
 
 
-def _blueprints(motions: _Motions, given: Mapping[str, str]) -> dict[int, str]:
+def _blueprints(motions: _Motions, by_name: Mapping[str, str]) -> dict[int, str]:
     """Return the blueprint of each actor by its id in the source; tell in the notes which are chosen by type."""
-    for name, blueprint in given.items():
+    for name, blueprint in by_name.items():
         if not _BLUEPRINT.fullmatch(blueprint):
             raise UsageError(
                 f"{blueprint!r:.60} is no blueprint such as vehicle.tesla.model3, for {name!r:.60}"
             )
     used, by_type, chosen = set[str](), Counter[tuple[str, str]](), dict[int, str]()
     for actor, facts in motions.facts.items():
-        name = next((name for name in (str(actor), facts.model, facts.type) if name and name in given), None)
-        if name is not None:
-            used.add(name)
-            chosen[actor] = given[name]
+        names = [name for name in (str(actor), facts.model, facts.type) if name in by_name]
+        if names:
+            used.add(names[0])
+            chosen[actor] = by_name[names[0]]
         elif facts.model:
             chosen[actor] = facts.model
         else:
             chosen[actor] = BLUEPRINTS.get(facts.type, BLUEPRINTS[UNKNOWN])
             by_type[facts.type, chosen[actor]] += 1
-    if unknown := [name for name in given if name not in used]:
+    if unknown := [name for name in by_name if name not in used]:
         raise UsageError(f"a blueprint for {unknown[0]!r:.60}, which is no id, model or type of an actor")
     for (actor_type, blueprint), count in by_type.items():
         motions.notes.append(f"{count} actors of type {actor_type!r:.60} become {blueprint}")
@@ -548,7 +548,7 @@ def _write(writer: Writer, motions: _Motions, blueprints: dict[int, str], number
         np.hstack([motions.position * 100 * AXES, np.degrees(motions.angles) * TURNS])[order] + 0.0,
     )
     _tell_rounding(motions, poses, order)
-    moves = (np.abs(motions.velocity) <= _GREATEST).all(axis=1)[order]
+    moves = np.all(np.abs(motions.velocity[order]) <= _GREATEST, axis=1)
     rates = np.where(np.abs(motions.rates) <= _GREATEST, np.degrees(motions.rates) * RATES, 0.0)
     velocities = _records(number[order], np.hstack([motions.velocity * AXES, rates])[order] + 0.0)
     source = motions.id[order].tolist()
