@@ -181,6 +181,8 @@ NO_LIMITS = {
     "schemas/catalogue.py:MAX_FILES",
     "formats/koblenz/catalogue.py:MAX_TEXT",
     "formats/carla/simulator/replay.py:MAX_STEPS",
+    "formats/carla/simulator/trajectories.py:MOST_ACTORS",
+    "formats/carla/simulator/trajectories.py:_LONGEST",
     "formats/ulog/charts.py:MAX_OUTPUTS",
     # Types that are described at the end of a log are an addition: without them, its messages stay bytes.
     "formats/koblenz/definitions.py:MAX_BYTES",

@@ -16,7 +16,7 @@ import logreel
 from conftest import SHARED
 from logreel.errors import LogError, UsageError
 from logreel.schemas import osi
-from support.samples.carla.drive import BARRIER, BIKE, HERO, LEAD, VAN, WALKER
+from support.samples.carla.drive import BARRIER, BIKE, HERO, LEAD, LIGHTS, VAN, WALKER
 from support.samples.carla.drive import drive as carla_drive
 
 HEADER = "time,id,x,y,z,roll,pitch,yaw\n"
@@ -61,6 +61,13 @@ class Naive:
             frame[2] = self.actors(content)
         elif packet == 20:
             frame[20] = struct.unpack("<d", content)[0]
+        elif packet in (7, 10):
+            (count,) = struct.unpack_from("<H", content)
+            assert len(content) == 2 + {7: 10, 10: 8}[packet] * count
+            form = {7: "<IBfB", 10: "<II"}[packet]
+            frame[packet] = [
+                struct.unpack_from(form, content, 2 + struct.calcsize(form) * n) for n in range(count)
+            ]
         elif packet not in (0, 1):
             assert content == b"\0\0"
 
@@ -186,7 +193,7 @@ def test_recordings_come_back_from_their_traces(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_bytes(carla_drive(27.0).bytes())
     logreel.convert(tmp_path / "a.log", tmp_path / "a.osi.mcap")
     done = logreel.carla.write_trajectories(tmp_path / "a.osi.mcap", tmp_path / "b.log")
-    assert (done.actors, done.notes, done.lost) == (6, (), ())
+    assert (done.actors, done.notes, done.lost) == (10, (), ())
     check(tmp_path / "b.log")
     before, after = logreel.open(tmp_path / "a.log"), logreel.open(tmp_path / "b.log")
     assert (after.metadata["map"], after.metadata["date"]) == (
@@ -208,7 +215,22 @@ def test_recordings_come_back_from_their_traces(tmp_path: Path) -> None:
     for log in (before, after):
         velocity = log.actor(LEAD).trajectory()["velocity"][100].as_py()
         assert velocity == pytest.approx(before.actor(LEAD).trajectory()["velocity"][100].as_py(), abs=1e-5)
+    metrics = [logreel.carla.MetricsLog(log) for log in (before, after)]
+    for frame in range(1, len(before["frames"]) + 1):
+        for light in LIGHTS:
+            states = [log.get_traffic_light_state(light, frame) for log in metrics]
+            assert states[0] == states[1]
+        for actor in (HERO, LEAD, VAN):
+            names = [log.get_vehicle_lights(actor, frame) for log in metrics]
+            assert names[0] == names[1]
+    for light in LIGHTS:
+        assert after.actor(light).type == "traffic_light"
+        assert after.actor(light).description == before.actor(light).description
     naive = Naive((tmp_path / "b.log").read_bytes())
+    # The simulator finds its traffic lights by their places, in whole centimetres.
+    assert [naive.frames[0][2][light][2][:3] for light in LIGHTS] == [
+        [-900, -900, 15], [900, -900, 15], [-900, 900, 15], [900, 900, 15],
+    ]  # fmt: skip
     assert sum(len(frame[6]) for frame in naive.frames) == len(there)
 
 
@@ -356,6 +378,7 @@ def car(number: int, x: float = 0.0, **more: Any) -> dict[str, Any]:
 
 
 def test_traces_of_others(tmp_path: Path) -> None:
+    lamp = {"id": {"value": 3}, "classification": {"color": "RED", "icon": "NONE", "mode": "CONSTANT"}}
     bus = car(2**40, 5.0, vehicle_classification={"type": "BUS"}, model_reference="../../etc/passwd")
     bus["base"] = {"dimension": {"length": 10.0, "width": 3.0, "height": 4.0}, **bus["base"]}
     messages = [
@@ -363,7 +386,7 @@ def test_traces_of_others(tmp_path: Path) -> None:
         (1, b"\x0a\xff"),
         (2, truth(2, car(7, 1.0), car(7, 2.0), car(8, math.nan), {"id": {"value": 9}})),
         (3, truth(1, car(7, 3.0))),
-        (4, truth(3, car(7, 4.0))),
+        (4, truth(3, car(7, 4.0), traffic_light=[lamp, lamp])),
     ]  # fmt: skip
     done = logreel.carla.write_trajectories(trace(tmp_path / "a.mcap", messages), tmp_path / "a.log")
     assert done.lost == (
@@ -372,6 +395,7 @@ def test_traces_of_others(tmp_path: Path) -> None:
         "1 poses are not finite: left out",
         "1 poses have no id, position or orientation: left out",
         "1 messages have a time that is not after that of the one before: left out",
+        "2 lamps are of no traffic light of the simulator: left out",
     )
     check(tmp_path / "a.log")
     made = Naive((tmp_path / "a.log").read_bytes())

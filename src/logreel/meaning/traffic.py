@@ -19,6 +19,15 @@ from logreel.lenses.rotation import rotated
 
 #: Bits of ``TrafficObject.lights``.
 POSITION, LOW_BEAM, HIGH_BEAM, BRAKE, RIGHT, LEFT, REVERSE, FOG, INTERIOR, SIREN = (1 << n for n in range(10))
+#: The lights that are on or off, by their names in OSI.
+ON_OFF = {
+    "front_fog_light": FOG,
+    "head_light": LOW_BEAM,
+    "high_beam": HIGH_BEAM,
+    "reversing_light": REVERSE,
+    "emergency_vehicle_illumination": SIREN,
+    "tail_light": POSITION,
+}
 #: What an object can be.
 VEHICLE, PEDESTRIAN, PROP, SIGN = "vehicle", "pedestrian", "prop", "sign"
 

@@ -23,6 +23,7 @@ from logreel.log.scan import Schema
 from logreel.log.times import SECOND, utc_shift
 from logreel.meaning import traffic as bits
 from logreel.meaning.traffic import (
+    ON_OFF,
     PEDESTRIAN,
     PROP,
     SIGN,
@@ -45,15 +46,6 @@ PROTOBUF = "3.0.0"
 #: Frames that are made, and compared, at a time.
 BLOCK = 512
 _LIGHTS = "MovingObject.VehicleClassification.LightState"
-#: Fields of LightState by the bit of the light.
-_ON_OFF = {
-    "front_fog_light": bits.FOG,
-    "head_light": bits.LOW_BEAM,
-    "high_beam": bits.HIGH_BEAM,
-    "reversing_light": bits.REVERSE,
-    "emergency_vehicle_illumination": bits.SIREN,
-    "tail_light": bits.POSITION,
-}
 _TYPES = {
     "car": "CAR",
     "van": "DELIVERY_VAN",
@@ -65,7 +57,7 @@ _TYPES = {
 _ROLES = {"ambulance": "AMBULANCE", "firetruck": "FIRE", "police": "POLICE"}
 #: Precipitation above these percents, heaviest first: the simulator's own presets are 30, 60 and 100.
 _RAIN = ((90, "HEAVY"), (45, "MODERATE"), (15, "LIGHT"), (0, "VERY_LIGHT"))
-_LIGHT_FIELDS = (*_ON_OFF, "brake_light_state", "indicator_state")
+_LIGHT_FIELDS = (*ON_OFF, "brake_light_state", "indicator_state")
 _LAMPS = ("red", "yellow", "green")
 #: The id of a lamp is that of its traffic light, and the number of the lamp above these bits.
 LAMP_SHIFT = 32
@@ -412,7 +404,7 @@ _LIGHT_SLOTS = {
 def _light_columns(flags: I64) -> dict[str, NDArray[Any]]:
     """Return the numbers of the fields of LightState."""
     states = osi.values(f"{_LIGHTS}.GenericLightState")
-    columns = {name: np.where(flags & bit, states["ON"], states["OFF"]) for name, bit in _ON_OFF.items()}
+    columns = {name: np.where(flags & bit, states["ON"], states["OFF"]) for name, bit in ON_OFF.items()}
     brakes, turns = osi.values(f"{_LIGHTS}.BrakeLightState"), osi.values(f"{_LIGHTS}.IndicatorState")
     columns["brake_light_state"] = np.where(flags & bits.BRAKE, brakes["NORMAL"], brakes["OFF"])
     names = np.array([turns[name] for name in ("OFF", "LEFT", "RIGHT", "WARNING")])

@@ -10,7 +10,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from logreel.lenses.rotation import euler, rotated, unit
 from logreel.log.log import Log
 from logreel.log.scan import Schema
 from logreel.log.times import SECOND
+from logreel.meaning.traffic import BRAKE, LEFT, ON_OFF, RIGHT
 from logreel.registry.open import open_log
 from logreel.schemas import osi
 from logreel.write.writer import create
@@ -61,6 +62,10 @@ MOST_ACTORS = 65535
 _LONGEST = 200
 #: Number of the type of attributes that are texts, in recordings of version 2.
 _TEXT = 4
+#: Number of the type of traffic lights, and of their states: red, yellow, green, off, unknown.
+_TRAFFIC_LIGHT, _OFF, _UNKNOWN_STATE = 3, 3, 4
+_STATE = np.dtype([("id", "<u4"), ("frozen", "u1"), ("elapsed", "<f4"), ("state", "u1")])
+_FLAGS = np.dtype([("id", "<u4"), ("flags", "<u4")])
 #: Packets that each frame of a recording has, in their order.
 _TOPICS = (
     *("visual_time", "actors", "actor_removals", "actor_parents", "collisions", "doors", "position"),
@@ -109,9 +114,22 @@ class _Facts:
     size: F64 = field(default_factory=lambda: np.full(3, np.nan))
 
 
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """A traffic light: place in m and rad, in right-handed axes, and blueprint."""
+
+    position: tuple[float, ...]
+    angles: tuple[float, ...]
+    model: str
+
+
 @dataclass(slots=True)
 class _Motions:
-    """Poses of actors, one row each: ns, ids, m, rad, m/s and rad/s in right-handed axes; NaN for unknown motion."""
+    """Poses of actors, one row each: ns, ids, m, rad, m/s and rad/s in right-handed axes; NaN for unknown motion.
+
+    lights  bits of the lights of a vehicle, -1: unknown
+    heads   traffic lights by id; *states*: numbers of their states by time and id
+    """
 
     time: I64
     id: Any
@@ -119,7 +137,10 @@ class _Motions:
     angles: F64
     velocity: F64
     rates: F64
+    lights: I64
     facts: dict[int, _Facts]
+    heads: dict[int, _Head] = field(default_factory=dict)
+    states: dict[int, dict[int, int]] = field(default_factory=dict)
     map: str = ""
     date: str = ""
     notes: list[str] = field(default_factory=list)
@@ -167,7 +188,7 @@ def write_trajectories(
     with create(path, format="carla", force=force, **header) as writer:
         frames = _write(writer, motions, chosen, numbers)
     return TrajectoriesWritten(
-        frames, len(chosen), len(motions.time), tuple(motions.notes), tuple(motions.lost)
+        frames, len(chosen) + len(motions.heads), len(motions.time), tuple(motions.notes), tuple(motions.lost)
     )
 
 
@@ -286,7 +307,10 @@ def _read_rows(path: str, rows: Any, ros_axes: bool) -> _Motions:
     notes = [f"columns that are not used: {', '.join(unused)[:200]}"] if unused else []
     known = np.array(ids, np.int64)
     nothing = np.full((len(known), 3), np.nan)
-    return _Motions(np.array(times, np.int64), known, position, angles, velocity, nothing, facts, notes=notes)
+    dark = np.full(len(known), -1)
+    return _Motions(
+        np.array(times, np.int64), known, position, angles, velocity, nothing, dark, facts, notes=notes
+    )
 
 
 def _columns_of(path: str, names: Sequence[str], own: bool) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
@@ -346,6 +370,20 @@ _VEHICLES = {
     11: "bicycle",
     12: "bus",
 }
+#: State of a traffic light whose lamp is on, by the number of its colour.
+_COLORS = {
+    osi.values("TrafficLight.Classification.Color")[name]: n
+    for n, name in enumerate(("RED", "YELLOW", "GREEN"))
+}
+_MODES = osi.values("TrafficLight.Classification.Mode")
+_LIGHT = re.compile(r"traffic\.[a-z_]{1,100}")
+_LIGHT_STATE = "MovingObject.VehicleClassification.LightState"
+_ON = osi.values(f"{_LIGHT_STATE}.GenericLightState")["ON"]
+_BRAKING = osi.values(f"{_LIGHT_STATE}.BrakeLightState")["NORMAL"]
+_INDICATORS = {
+    osi.values(f"{_LIGHT_STATE}.IndicatorState")[name]: flags
+    for name, flags in (("LEFT", LEFT), ("RIGHT", RIGHT), ("WARNING", LEFT | RIGHT))
+}
 _MAP = re.compile(r"[A-Za-z0-9_/-]{1,200}")
 
 
@@ -385,6 +423,9 @@ class _TraceReader:
         self._class = osi.class_of(osi.descriptor_set())
         self._times, self._ids, self._rows = list[int](), list[int](), list[tuple[float, ...]]()
         self._facts: dict[int, _Facts] = {}
+        self._lights = list[int]()
+        self._heads: dict[int, _Head] = {}
+        self._states: dict[int, dict[int, int]] = {}
         self._map, self._last = "", None
         self._skipped: Counter[str] = Counter()
 
@@ -417,6 +458,33 @@ class _TraceReader:
                 self._take(time, body, seen, host)
             else:
                 self._skipped["poses of objects that are no blueprints of the simulator"] += 1
+        self._states[time] = self._states_of(truth.traffic_light)
+
+    def _states_of(self, lamps: Sequence[Any]) -> dict[int, int]:
+        """Return the states of the traffic lights whose lamps refer to one, and learn of new ones."""
+        states = dict[int, int]()
+        for lamp in lamps:
+            number = osi.facts_of(lamp.source_reference)[0].get("id", "")
+            base, model = lamp.base, osi.text(lamp.model_reference)
+            place = (base.position.x, base.position.y, base.position.z)
+            turn = (base.orientation.roll, base.orientation.pitch, base.orientation.yaw)
+            is_fine = all(abs(value) <= _GREATEST for value in (*place, *turn))
+            color = _COLORS.get(lamp.classification.color)
+            if (
+                not (re.fullmatch("[0-9]{1,10}", number) and _LIGHT.fullmatch(model) and is_fine)
+                or color is None
+            ):
+                self._skipped["lamps are of no traffic light of the simulator"] += 1
+                continue
+            head, mode = int(number), lamp.classification.mode
+            self._heads.setdefault(head, _Head(place, turn, model))
+            if mode == _MODES["CONSTANT"]:
+                states[head] = color
+            elif mode == _MODES["OFF"]:
+                states.setdefault(head, _OFF)
+            else:
+                states[head] = _UNKNOWN_STATE
+        return states
 
     def _take(self, time: int, body: Any, seen: set[int], host: int | None) -> None:
         base, number = body.base, body.id.value
@@ -443,6 +511,7 @@ class _TraceReader:
             self._facts[number] = _facts_of_body(body, number == host)
         self._times.append(time)
         self._ids.append(number)
+        self._lights.append(_lights_of(body))
         self._rows.append((*row, *motion))
 
     def motions(self) -> _Motions:
@@ -461,10 +530,25 @@ class _TraceReader:
             angles,
             table[:, 6:9],
             table[:, 9:],
+            np.array(self._lights, np.int64),
             self._facts,
+            {head: known for head, known in self._heads.items() if head not in self._facts},
+            self._states,
             self._map,
             lost=lost,
         )
+
+
+def _lights_of(body: Any) -> int:
+    """Return the bits of the lights that are on, -1 if they are unknown."""
+    if not hasattr(body, "vehicle_classification") or not body.vehicle_classification.HasField("light_state"):
+        return -1
+    lights, flags = body.vehicle_classification.light_state, 0
+    for name, bit in ON_OFF.items():
+        flags |= bit * (getattr(lights, name) == _ON)
+    flags |= BRAKE * (lights.brake_light_state == _BRAKING)
+    flags |= _INDICATORS.get(lights.indicator_state, 0)
+    return int(flags)
 
 
 def _facts_of_body(body: Any, is_host: bool) -> _Facts:
@@ -518,7 +602,7 @@ def _blueprints(motions: _Motions, by_name: Mapping[str, str]) -> dict[int, str]
 
 def _numbers(motions: _Motions) -> dict[int, int]:
     """Return the id of each actor in the recording by that in the source; others than possible ones get new ids."""
-    known = sorted(motions.facts)
+    known = sorted({*motions.facts, *motions.heads})
     fitting = [actor for actor in known if FIRST_ID <= actor <= LAST_ID]
     numbers, taken = {actor: actor for actor in fitting}, set(fitting)
     free = (number for number in range(FIRST_ID, LAST_ID) if number not in taken)
@@ -551,26 +635,34 @@ def _write(writer: Writer, motions: _Motions, blueprints: dict[int, str], number
     moves = np.all(np.abs(motions.velocity[order]) <= _GREATEST, axis=1)
     rates = np.where(np.abs(motions.rates) <= _GREATEST, np.degrees(motions.rates) * RATES, 0.0)
     velocities = _records(number[order], np.hstack([motions.velocity * AXES, rates])[order] + 0.0)
+    flags, flags_known = np.zeros(len(order), _FLAGS), motions.lights[order] >= 0
+    flags["id"], flags["flags"] = number[order], np.maximum(motions.lights[order], 0)
     source = motions.id[order].tolist()
     rows_of = np.flatnonzero(np.append(True, np.diff(time) > 0))
     ends = dict(zip(source, range(len(source)), strict=True))
-    gone, seen = list[int](), set[int]()
+    gone, seen, heads = list[int](), set[int](), _Heads(motions, numbers)
     for begin, end in zip(rows_of.tolist(), [*rows_of[1:].tolist(), len(time)], strict=True):
         if end - begin > MOST_ACTORS:
             raise UsageError(f"{end - begin} actors at one time: a frame holds at most {MOST_ACTORS}")
         added = [row for row in range(begin, end) if source[row] not in seen]
         seen.update(source[row] for row in added)
         facts = [(int(poses["id"][row]), motions.facts[source[row]]) for row in added]
+        states = heads.packet(int(time[begin]) + first)
         records = {
             "actors": [
-                _actor(actor, poses[row], blueprints[source[row]], known.role)
-                for row, (actor, known) in zip(added, facts, strict=True)
+                *(
+                    _actor(actor, poses[row], blueprints[source[row]], known.role)
+                    for row, (actor, known) in zip(added, facts, strict=True)
+                ),
+                *heads.added(),
             ],
             "actor_removals": [{"id": actor} for actor in gone],
         }
         packets = {
             "visual_time": np.float64(time[begin] / SECOND).tobytes(),
             "position": _packet(poses[begin:end]),
+            "traffic_lights": states,
+            "vehicle_lights": _packet(flags[begin:end][flags_known[begin:end]]),
             "velocity": _packet(velocities[begin:end][moves[begin:end]]),
             "bounding_boxes": _packet(_boxes(facts)),
         }
@@ -581,6 +673,43 @@ def _write(writer: Writer, motions: _Motions, blueprints: dict[int, str], number
                 writer.write(channels[topic], int(time[begin]), packets.get(topic, _EMPTY))
         gone = [int(poses["id"][row]) for row in range(begin, end) if ends[source[row]] == row]
     return len(rows_of)
+
+
+class _Heads:
+    """The traffic lights, time by time."""
+
+    def __init__(self, motions: _Motions, numbers: Mapping[int, int]) -> None:
+        self._motions, self._numbers = motions, numbers
+        self._since: dict[int, tuple[int, int]] = {}
+        self._new = list[int]()
+
+    def packet(self, time: int) -> bytes:
+        """Return the packet of the states at a time."""
+        states = self._motions.states.get(time, {})
+        rows = np.zeros(len(states), _STATE)
+        known = [(head, state) for head, state in states.items() if head in self._motions.heads]
+        self._new = [head for head, _ in known if head not in self._since]
+        for row, (head, state) in zip(rows, known, strict=False):
+            if self._since.get(head, (-1, 0))[0] != state:
+                self._since[head] = state, time
+            row["id"], row["state"] = self._numbers[head], state
+            row["elapsed"] = (time - self._since[head][1]) / SECOND
+        return _packet(rows[: len(known)])
+
+    def added(self) -> Iterator[dict[str, Any]]:
+        """Yield the records that add those of the last packet that are new."""
+        for head in self._new:
+            known = self._motions.heads[head]
+            pose = [*(np.array(known.position) * 100 * AXES + 0.0), *(np.degrees(known.angles) * TURNS + 0.0)]
+            yield {
+                "id": self._numbers[head],
+                "type": _TRAFFIC_LIGHT,
+                "location": dict(zip(XYZ, pose[:3], strict=True)),
+                "rotation": dict(zip(RADIANS, pose[3:], strict=True)),
+                "uid": 0,
+                "description": known.model,
+                "attributes": [],
+            }
 
 
 #: A packet without records.
