@@ -266,14 +266,11 @@ for (const verb of ["recover", "report"]) {
 }
 
 at("cancel").addEventListener("click", () => {
-  // What is shown stays; the worker begins anew, and opens the file again when something is asked.
-  const shown = !at("log").hidden;
   forget();
   file = undefined;
   busy(false);
   begin();
-  complain("");
-  if (shown) at("drop").focus();
+  at("drop").focus();
 });
 
 at("file").addEventListener("change", () => {
