@@ -23,7 +23,7 @@ PACKAGES := $(wildcard packages/*)
 DROP_KERNELS = rm -rf build src/logreel/kernels/*.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-packages test-fleet test-train lint style bench bench-results bench-contracts bench-comparisons red-page bench-instructions oracles fuzz fuzz-coverage soak shrink asan screenshots docs site man release-check build test-wheels test-twins fresh clean
+.PHONY: help demo test check test-packages test-fleet test-train lint style bench bench-results bench-contracts bench-comparisons red-page bench-instructions oracles fuzz fuzz-coverage soak shrink asan screenshots docs site man release-check build test-wheels test-twins fresh drop clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -159,6 +159,10 @@ release-check: $(VENV)/.test ## walk the list of docs/release.md; QUICK=1: witho
 
 build: $(VENV)/.venv ## an sdist, and the wheel made from it, in dist/
 	$(BIN)/python tools/artifacts.py dist
+
+drop: $(VENV)/.venv ## the page that reads logs in the browser, build/drop: make drop PYODIDE=FOLDER of a distribution; WHEEL=FILE: do not compile
+	@[ -n "$(PYODIDE)" ] || { echo "make drop: say where a Pyodide distribution is: make drop PYODIDE=FOLDER" >&2; exit 1; }
+	$(BIN)/python tools/build_drop.py $(PYODIDE) $(if $(WHEEL),--wheel $(WHEEL))
 
 # Left out are tests of what such systems do not have: locks of recorders, links, owners, and syncs of folders.
 test-twins: $(VENV)/.test ## reading, writing and indexes with the twins of what Windows and browsers lack (io/platform.py)
