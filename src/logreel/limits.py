@@ -79,7 +79,7 @@ class Limits:
     )
     remote_bytes: int = _limit(
         64 << 30,
-        "what is downloaded lies in a temporary file; larger logs are read in ranges",
+        "a downloaded log is kept in a temporary file; larger logs are read in ranges",
         "`LogError`, before more is downloaded",
     )
 

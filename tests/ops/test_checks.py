@@ -108,7 +108,7 @@ def test_a_gap_of_one_channel_is_found() -> None:
     (one,) = found(planted)
     assert (one.code, one.severity, one.topic, one.count) == ("gap", "note", "b", 1)
     assert one.time_ns == (5 * SECOND + 99 * 10 * MS + 1) * 1000
-    assert "silent for 510 ms, though it comes every 10 ms" in one.text
+    assert "silent for 510 ms, usually every 10 ms" in one.text
 
 
 def test_a_gap_of_all_channels_is_one_finding() -> None:

@@ -179,7 +179,7 @@ def params(
 
     PATTERN is the name of a parameter, a shell pattern, or re: and a regular expression. Arguments that exist as files
     or folders, or end like the name of a log, are logs; all others are patterns. With -S and -E, the first value is the
-    one in force at the start, and changes are those in the interval.
+    value at the start of the interval, and changes are those in the interval.
     """
     from logreel.errors import UsageError
     from logreel.log.times import shift_of

@@ -170,14 +170,14 @@ def convert(
     x.mcap x.bag x.ulg are logs with the same messages. Everything that the other format cannot store is reported. An
     x.mcap can be read by other tools: positions, poses, pictures, clouds, texts and actors get Foxglove's schemas.
     With --raw, messages are copied unchanged, so that they can be converted back.
-    x/ without a suffix is a folder as ROS 2 has it: metadata.yaml and x_0.db3. Messages of ROS 1 get the types of
+    x/ without a suffix is a bag of ROS 2: a folder with metadata.yaml and x_0.db3. Messages of ROS 1 get the types of
     ROS 2, and back. Then all values are read back, compared and counted.
 
     Of several logs, x.csv x.arrow x.parquet and x.ndjson are one table of all, with a column log; every other OUT is a
     folder with an output for each log: x.mcap/ or, with --format, any folder.
 
-    From a pipe (-), lines of JSON, tables and some logs are written while it is open; everything else, and with most
-    options, when all of it is there.
+    From a pipe (-), lines of JSON, tables and some logs are written while data arrives. Other outputs, and most
+    options, need the whole log, and are written after its end.
     """
     from logreel.outputs.registry import Shape, find_output, is_log_folder
     from logreel.outputs.tables.table_of_logs import table_of_logs

@@ -28,7 +28,7 @@ VERBS = {
         "verify",
     ),
     "Many logs": ("fleet", "dataset"),
-    "Offer": ("serve",),
+    "Serve": ("serve",),
     "Help": ("demo", "formats", "definitions", "new-format", "completion"),
 }  # fmt: skip
 #: Key of the context of the running command in the ``meta`` that all contexts share.

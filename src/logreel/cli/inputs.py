@@ -113,12 +113,12 @@ one_file = click.argument("file", metavar="FILE", type=options.FILE)
 as_one_flag = click.option(
     "--as-one",
     is_flag=True,
-    help="Take all files as the parts of one recording, instead of each as a log of its own.",
+    help="Take all files as the parts of one recording, instead of as separate logs.",
 )
 anyway_flag = click.option(
     "--anyway",
     is_flag=True,
-    help="With --as-one: also if the files tell that they are of different recordings.",
+    help="With --as-one: also if the files contain different recordings.",
 )
 
 

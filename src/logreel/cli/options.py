@@ -342,7 +342,7 @@ interpolate = click.option(
 decrypt = click.option(
     "--decrypt",
     is_flag=True,
-    help="Of an encrypted log: allow that what is written from it can be read without its key.",
+    help="Allow unencrypted output from an encrypted log.",
 )
 _msgdef = click.option(
     "--msgdef",
@@ -388,7 +388,7 @@ follow = click.option(
     "-f",
     "--follow",
     is_flag=True,
-    help="Wait for more while the file grows, also if it is renamed, replaced or split; FILE.active is found by FILE.",
+    help="Wait for more while the file grows, also if it is renamed, replaced or split; FILE also means FILE.active.",
 )
 force = click.option("--force", is_flag=True, help="Replace existing output.")
 
@@ -440,7 +440,7 @@ _brief = click.option(
     is_eager=True,
     expose_value=False,
     callback=_shape_part,
-    help="At most 2 kB: the most important, what was left out, and how to ask for it; with --json one object a log.",
+    help="At most 2 kB: the main facts, what is left out, and how to see it; with --json, one object for each log.",
 )
 _limit = click.option(
     "--limit",
@@ -517,7 +517,7 @@ wanted = click.option(
     multiple=True,
     metavar="PATH",
     type=FILE,
-    help="File or folder with the wanted definitions (.msg) of types; these have to be reached.",
+    help="File or folder with the definitions (.msg) of the types that the messages have to get.",
 )
 compression = click.option(
     "--compression",

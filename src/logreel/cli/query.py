@@ -299,8 +299,8 @@ def tf(logs: inputs.Logs, asked: FrameQuery, poses: bool, log_time: bool, select
     """Show the tree of coordinate frames with its coverage in time, or look up transforms between two frames.
 
     Links whose transforms hold for all times are static. With --from and --to, position, rotation and angles at the
-    given times are shown, interpolated as tf2 does; without --at, at the latest time that all links cover. What is
-    wrong with the tree is marked with ! or !!: several roots or parents, interruptions, jumps.
+    given times are shown, interpolated as tf2 does; without --at, at the latest time that all links cover. Faults
+    of the tree are marked with ! or !!: several roots or parents, interruptions, jumps.
     """
     from logreel.meaning.transforms import transforms
 

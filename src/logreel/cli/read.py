@@ -635,7 +635,7 @@ class _LogTables:
 @click.option(
     "--level", metavar="LEVEL", help="Only this severity or worse: error, warning, info …, or 0 to 7."
 )
-@click.option("--all", "repeated", is_flag=True, help="Also checks that were in the report before.")
+@click.option("--all", "repeated", is_flag=True, help="Repeat checks that the previous report had, too.")
 @options.selection()
 @click.option("-n", "--count", type=click.IntRange(min=0), metavar="N", help="Only the first N lines.")
 @options.utc

@@ -229,7 +229,7 @@ def record(
     """Write a log from messages as they come: from sensors, sockets, ROS, or as lines of JSON.
 
     Lines have the form of cat --format ndjson; their types come from --schema and --like, or are inferred. Ctrl-C
-    completes the log; a second Ctrl-C ends at once. x/ is a folder as ROS 2 has it; --append adds a file to it.
+    completes the log; a second Ctrl-C ends at once. x/ is a bag of ROS 2, a folder; --append adds a file to it.
     """
     from logreel.cli.console import say_above_status, status_line, stop_requested
     from logreel.ops.record import record as write

@@ -317,7 +317,7 @@ def split(
     """Split a log into several logs: by time, size, channel, segment, value of a field, condition, or windows.
 
     A value holds, and a condition is true, until the next message of its channel. Of several logs, each gets a folder
-    in DIR, called as the log.
+    in DIR, with the name of the log.
     """
     from logreel.ops.rewrite.split import split as write
 

@@ -34,9 +34,9 @@ def fixed_limits() -> Iterator[FixedLimit]:
         "the connection is closed",
     )
     yield FixedLimit(
-        "seconds in which a client takes nothing",
+        "seconds in which a client reads nothing",
         server.SLOW_SECONDS,
-        "an answer is held until it is taken",
+        "an answer stays in memory until it is read",
         "the connection is closed",
     )
     yield FixedLimit(
@@ -67,9 +67,9 @@ def fixed_limits() -> Iterator[FixedLimit]:
         "the connection is closed",
     )
     yield FixedLimit(
-        "seconds in which such a client takes nothing",
+        "seconds in which such a client reads nothing",
         websocket_gate.SLOW_SECONDS,
-        "messages are held until they are taken",
+        "messages stay in memory until they are read",
         "the connection is closed",
     )
     yield FixedLimit(

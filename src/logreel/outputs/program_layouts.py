@@ -492,7 +492,7 @@ def with_layout(
                 left = _written(wanted, path, force, source, new, _new_names(source, new))
     note = f"the layout for {wanted.title} is {path}"
     if left:
-        note += f"; {left} curve{'s' * (left != 1)} of the charts of this log cannot be shown there"
+        note += f"; {left} curve{'s' * (left != 1)} of this log's charts cannot be shown in that program"
     return replace(done, notes=(*done.notes, note))
 
 

@@ -54,7 +54,10 @@ def _limits() -> Iterator[FixedLimit]:
         "problems of a .db3", pages.MAX_PROBLEMS, "each damaged page is one", "further ones are one problem"
     )
     yield FixedLimit(
-        "depth of a metadata.yaml", yaml.MAX_DEPTH, "real ones have six levels", "it is a problem `metadata`"
+        "depth of a metadata.yaml",
+        yaml.MAX_DEPTH,
+        "files of rosbag2 have six levels",
+        "it is a problem `metadata`",
     )
     yield FixedLimit(
         "characters of a metadata.yaml",

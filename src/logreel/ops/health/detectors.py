@@ -381,7 +381,7 @@ def silent_sensors(log: Log) -> Iterator[Detection | NotAssessed]:
 SILENT = Detector(
     "silent-sensor",
     f"channels with a steady rate that end {SILENT_PERIODS} periods and {duration_text(SILENT_NS)} before the log,"
-    " and not with the flight",
+    " and not at the end of the flight",
     silent_sensors,
 )
 

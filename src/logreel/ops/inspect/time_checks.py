@@ -303,7 +303,7 @@ def _own(ch: Channel, period: int, gaps: list[ChannelGap]) -> Finding:
     worst, n = max(gaps, key=lambda gap: gap.length), len(gaps)
     text = f"silent for {duration_text(worst.length)}"
     text += f" and in {n - 1} more place{'s' * (n > 2)}" if n > 1 else ""
-    text += f", though it comes every {duration_text(period)}"
+    text += f", usually every {duration_text(period)}"
     return Finding("gap", "note", _place(worst), 0, text, ch.topic, worst.start, n)
 
 

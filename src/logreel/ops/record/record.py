@@ -154,7 +154,7 @@ def record(
     source   live sources: one or a list of them, see ``logreel.live_source``, or the spelling of one, such as
              ``udp://127.0.0.1:9000``. Or a pipe, a file or lines, one message each, in the form of
              ``cat --format ndjson``
-    path     of the new log, or a binary file object, see ``create``; with a slash at the end a folder as ROS 2 has it,
+    path     of the new log, or a binary file object, see ``create``; with a slash at the end a bag of ROS 2,
              which mode ``a`` continues by another file
     selection  topics and exclude, which can be given as keyword arguments instead
     recording  how to record; its members can be given as keyword arguments instead
