@@ -232,3 +232,20 @@ def test_formats_that_share_the_suffix_are_told_apart_by_content(tmp_path: Path)
     path.write_bytes(b"ATT, 1, 2, 3\nno definition\n")
     with pytest.raises(logreel.errors.LogError):
         logreel.open(path)
+
+
+def test_blocks_are_unpacked_again_where_memory_is_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from logreel_ardupilot import text_reader
+
+    monkeypatch.setattr(text_reader, "BLOCK", 500)
+    path = tmp_path / "a.log"
+    path.write_bytes(as_lines(flight()))
+    due = rows(logreel.open(path))
+    small = logreel.open(path, limits=logreel.Limits(cache_bytes=600))
+    assert rows(small) == due
+    changing = logreel.open(path, limits=logreel.Limits(cache_bytes=600))
+    path.write_bytes(path.read_bytes().replace(b"ATT", b"XTT"))
+    with pytest.raises(logreel.errors.FileChangedError):
+        changing["ATT"].to_arrow(explode=False)

@@ -100,6 +100,7 @@ class TextReader:
         self._room = source.limits.cache_bytes
         blocks = [self._first_pass(start, stop) for start, stop in self._split()]
         self._begin.append(source.size)
+        self._sizes = [block.size for block in blocks]
         self.index = self._index(blocks)
 
     def _split(self) -> Iterator[tuple[int, int]]:
@@ -141,7 +142,11 @@ class TextReader:
     def _chunk(self, number: int) -> U8:
         if number < len(self._kept):
             return self._kept[number]
-        return self._unpack(self._begin[number], self._begin[number + 1], self._names[number], False)[1].data
+        begin, end = self._begin[number : number + 2]
+        data = self._unpack(begin, end, self._names[number], False)[1].data
+        # The file may have changed.
+        size = self._sizes[number]
+        return data if len(data) == size else np.resize(np.append(data, np.uint8(0)), size)
 
     def _unpack(
         self, start: int, stop: int, names: dict[bytes, _Entry], is_first: bool
@@ -159,7 +164,7 @@ class TextReader:
                 pos = int(place[number])
                 if is_first:
                     self._defined[pos] = self._define(pos, line)
-                defined = self._defined[pos]
+                defined = self._defined.get(pos)
                 if defined is not None and known_names.get(defined.codec.name) is not defined:
                     # One copy for each block, however many definitions it has.
                     known_names = dict(names) if known_names is names else known_names
@@ -203,7 +208,7 @@ class TextReader:
         edges = np.flatnonzero(np.diff(np.concatenate([[True], good, [True]])))
         for first, behind in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             begin, end, problems = int(place[first]), int(place[behind]), self.found.problems
-            is_head = begin < min(self._defined, default=self._source.size)
+            is_head = begin < next(iter(self._defined), self._source.size)
             if (
                 problems
                 and problems[-1].code == "garbage"
@@ -275,7 +280,7 @@ class TextReader:
         kept = np.flatnonzero(counts.sum(axis=0)).tolist()
         table = Blocks(base, number, start, entry.astype(np.uint32)).reshaped(kept, 0)
         self.found.renumber(kept)
-        sizes = [block.size for block in blocks]
+        sizes = self._sizes
         chunks = Chunks(
             self._source,
             ChunkCache(self._chunk, sizes, len(self._kept) < len(sizes), self._source.limits),
