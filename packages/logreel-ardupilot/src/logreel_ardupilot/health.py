@@ -29,10 +29,10 @@ from logreel_ardupilot.summary import (
 #: Runs that are no farther apart are one; shorter ones of vibration and of test ratios are none.
 _NEAR, _SHORT = 2 * 10**9, 10**9
 Severity = Literal["error", "warn", "note"]
-Found = Iterator[Detection | NotAssessed]
+Detections = Iterator[Detection | NotAssessed]
 
 
-def _failsafes(log: Log) -> Found:
+def _failsafes(log: Log) -> Detections:
     made = signals(log)
     if not made.events and made.armed is None:
         yield NotAssessed("the log tells of no arming and of no errors")
@@ -61,7 +61,7 @@ def _intervals(
     bound: str,
     source: str,
     short: int = 0,
-) -> Found:
+) -> Detections:
     """Yield a detection for each interval in which *judge* finds bad measurements; *tell*: what these say."""
     made, any_read = signals(log), False
     for part in parts:
@@ -89,7 +89,7 @@ def _intervals(
         yield NotAssessed(missing)
 
 
-def _vibration(log: Log) -> Found:
+def _vibration(log: Log) -> Detections:
     def tell(part: Measured) -> tuple[str, Severity, dict[str, float]]:
         worst = float(strongest(part).max())
         return (
@@ -109,7 +109,7 @@ def _vibration(log: Log) -> Found:
     )
 
 
-def _clipping(log: Log) -> Found:
+def _clipping(log: Log) -> Detections:
     def tell(part: Measured) -> tuple[str, Severity, dict[str, float]]:
         count = float(part["new"].sum())
         return f"accelerometers clipped {count:.0f} times", "warn", {"clips": count}
@@ -130,7 +130,7 @@ def _clipping(log: Log) -> Found:
     )
 
 
-def _estimator(log: Log) -> Found:
+def _estimator(log: Log) -> Detections:
     def worst(part: Measured) -> NDArray[np.float64]:
         # Airspeed is judged by the estimator only.
         names = [name for name in part.values if name != "airspeed"]
@@ -160,7 +160,7 @@ def _estimator(log: Log) -> Found:
         )
 
 
-def _battery(log: Log) -> Found:
+def _battery(log: Log) -> Detections:
     limit = _low_volts(log)
 
     def tell(part: Measured) -> tuple[str, Severity, dict[str, float]]:
@@ -187,7 +187,7 @@ def _low_volts(log: Log) -> float | None:
     return float(value) if isinstance(value, (int, float)) and value > UNCONNECTED else None
 
 
-def _satellites(log: Log) -> Found:
+def _satellites(log: Log) -> Detections:
     def judge(part: Measured) -> NDArray[np.bool_]:
         bad = (part["fix"] < FIX_3D) | (part["satellites"] < SATELLITES)
         return bad | (part["hdop"] > 2 * HDOP) if "hdop" in part else bad
