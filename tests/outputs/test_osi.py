@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import random
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import logreel
 from conftest import SHARED
 from logreel.errors import LogError
 from logreel.schemas import osi
-from support.samples.carla.builder import Builder
+from support.samples.carla.builder import Builder, eventful
 from support.samples.carla.drive import BARRIER, BIKE, HERO, LEAD, LIGHTS, VAN, WALKER
 from support.samples.carla.drive import drive as carla_drive
 from support.samples.rosbag.builder import drive
@@ -243,6 +244,41 @@ def test_what_is_left_of_a_cut_recording(tmp_path: Path, cut: int) -> None:
     except LogError:
         return
     assert Trace(tmp_path / "a.osi.mcap").frames
+
+
+def test_mutants_become_traces_that_read_back_or_errors(tmp_path: Path) -> None:
+    samples = [
+        carla_drive(0.3).bytes(),
+        *(eventful(one, frames=3).bytes() for one in ("0.9.10", "0.10.0", "2026")),
+    ]
+    dice, written = random.Random(11), 0
+    for _ in range(120):
+        data = bytearray(dice.choice(samples))
+        for _ in range(dice.randrange(1, 10)):
+            data[dice.randrange(18, len(data))] = dice.choice((0, 127, 128, 255, dice.randrange(256)))
+        try:
+            logreel.convert(bytes(data), tmp_path / "a.osi.mcap", force=True)
+        except LogError:
+            continue
+        for _, truth in Trace(tmp_path / "a.osi.mcap").frames:
+            for thing in truth.moving_object:
+                assert math.isfinite(
+                    thing.base.position.x + thing.base.orientation.yaw + thing.base.velocity.y
+                )
+        written += 1
+    assert written > 60
+
+
+def test_frames_before_the_start_are_told(tmp_path: Path) -> None:
+    out = Builder("0.9.15", town="Town01")
+    for at in (-0.5, 0.0, 0.5):
+        frame = out.frame(at)
+        if at < 0:
+            frame.add(7, 1, "vehicle.audi.tt")
+        frame.position(7, (100.0, at, 0.0), (0.0, 0.0, 0.0))
+    done = logreel.convert(out.bytes(), tmp_path / "a.osi.mcap")
+    assert done.skipped == ("1 frames have a time below 0, which an MCAP cannot hold",)
+    assert Trace(tmp_path / "a.osi.mcap").times() == [0, 500_000_000]
 
 
 @pytest.mark.skipif(not (SHARED / "data/carla").is_dir(), reason="no CARLA recordings beside the repository")

@@ -70,7 +70,10 @@ def write(out: IO[bytes], job: Job) -> None:
     if find is None:
         raise LogError("its format tells no traffic by frames", path=job.log.name)
     traffic: Traffic = find(job.log)
-    frames = np.flatnonzero(job.in_interval(traffic.time) & (traffic.time >= 0))
+    chosen = job.in_interval(traffic.time)
+    frames = np.flatnonzero(chosen & (traffic.time >= 0))
+    if early := int(chosen.sum()) - len(frames):
+        job.skipped.append(f"{early} frames have a time below 0, which an MCAP cannot hold")
     if not any(body.type in (VEHICLE, PEDESTRIAN) for body in traffic.objects) or not len(frames):
         raise LogError("no vehicle or pedestrian has a place in the log", path=job.log.name)
     job.notes += traffic.notes
