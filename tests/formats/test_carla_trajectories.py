@@ -313,7 +313,7 @@ GOOD = "1,5,0,0,0,0,0,0\n"
         (HEADER + "2,5,0,0,0,0,0,1e300\n", "line 2: yaw is '1e300'"),
         (HEADER + "2,a,0,0,0,0,0,0\n", "line 2: id is 'a', not a whole number"),
         (HEADER + "2,-4,0,0,0,0,0,0\n", "line 2: id is -4, and below 0"),
-        (HEADER + "1e11,4,0,0,0,0,0,0\n", "beyond 64 bits of ns"),
+        (HEADER + "1e11,4,0,0,0,0,0,0\n", "which no recording can hold"),
         (HEADER + GOOD + "0.5,5,0,0,0,0,0,0\n", "line 3: actor 5 is after a later time: time is 0.5"),
         (HEADER + GOOD + GOOD, "line 3: actor 5 is again at the same time"),
         (HEADER + '1,5,0,0,0,0,0,"0\n', "is no table: unexpected end of data"),
@@ -452,6 +452,22 @@ def test_nested_and_repeated_bytes_are_bounded(tmp_path: Path) -> None:
     )
     assert (done.frames, done.actors) == (1, 1)
     assert done.lost
+
+
+def test_more_than_a_packet_holds_and_long_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("logreel.formats.carla.simulator.trajectories.MOST_ACTORS", 3)
+    lit_red = {"color": "RED", "icon": "NONE", "mode": "CONSTANT"}
+    lamp = {"classification": lit_red, "model_reference": "traffic.traffic_light"}
+    lamps = [lamp | {"source_reference": [osi.reference(30 + n, {}, None)]} for n in range(3)]
+    for bodies, lit, count in (([car(n) for n in range(5, 9)], [], 4), ([car(5)], lamps, 4)):
+        path = trace(tmp_path / "a.mcap", [(0, truth(1, *bodies, traffic_light=lit))])
+        with pytest.raises(UsageError, match=f"{count} actors at one time"):
+            logreel.carla.write_trajectories(path, tmp_path / "a.log")
+        assert list(tmp_path.iterdir()) == [path]
+    table = HEADER[:-1] + f",role,type\n0,5,0,0,0,0,0,0,{'r' * 70_000},vehicle.{'x' * 70_000}\n"
+    made = written(tmp_path, table)
+    (actor,) = made.frames[0][2].values()
+    assert (actor[1], actor[3]["role_name"]) == ("vehicle.tesla.model3", "r" * 200)
 
 
 def test_the_columns_are_those_of_the_documentation() -> None:

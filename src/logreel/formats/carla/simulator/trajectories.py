@@ -58,7 +58,7 @@ _TYPES = {"vehicle": 1, "walker": 2, "static": 0}
 FIRST_ID, LAST_ID = 2, 0xFFFFFFFE
 #: Most records of a packet, whose count has 16 bits.
 MOST_ACTORS = 65535
-#: Most characters of a blueprint or role that is taken from a trace.
+#: Most characters of a blueprint or role.
 _LONGEST = 200
 #: Number of the type of attributes that are texts, in recordings of version 2.
 _TEXT = 4
@@ -85,6 +85,8 @@ _OWN_PLACE = tuple(f"location.{name}" for name in XYZ)
 _OWN_TURN = tuple(f"rotation.{name}" for name in RADIANS)
 #: Greatest lengths in m, angles and seconds of a table: far beyond any, and safe to compute with.
 _GREATEST = 1e12
+#: Greatest distance of a time from 0, ns: twice as much fits into a recording.
+_LATEST = 4 * 10**18
 #: Rounding in m from which a note tells of it.
 ROUNDING = 1e-3
 
@@ -185,6 +187,7 @@ def write_trajectories(
     if not header["map"]:
         motions.notes.append("the recording names no map: give its name for the simulator to load it")
     numbers = _numbers(motions)
+    _check_counts(motions)
     with create(path, format="carla", force=force, **header) as writer:
         frames = _write(writer, motions, chosen, numbers)
     return TrajectoriesWritten(
@@ -280,8 +283,8 @@ def _read_rows(path: str, rows: Any, ros_axes: bool) -> _Motions:
         if actor < 0:
             raise row.fail(f"id is {actor}, and below 0")
         at = row.integer(time) if time == TIMES[0] else round(row.number(time) * SECOND)
-        if not -(2**62) < at < 2**62:
-            raise row.fail(f"{time} is {row.text(time)!r:.60}, which is beyond 64 bits of ns")
+        if abs(at) > _LATEST:
+            raise row.fail(f"{time} is {row.text(time)!r:.60}, which no recording can hold")
         if at <= last.get(actor, at - 1):
             why = "again at the same time" if at == last[actor] else "after a later time"
             raise row.fail(f"actor {actor} is {why}: {time} is {row.text(time)}")
@@ -338,10 +341,9 @@ def _columns_of(path: str, names: Sequence[str], own: bool) -> tuple[str, tuple[
 def _facts_of(row: _Row) -> _Facts:
     """Return what the first row of an actor tells of it."""
     told = row.text("type") or UNKNOWN
-    is_blueprint = _BLUEPRINT.fullmatch(told) is not None
-    facts = _Facts(
-        told.partition(".")[0] if is_blueprint else told, told if is_blueprint else "", row.text("role")
-    )
+    is_blueprint = len(told) <= _LONGEST and _BLUEPRINT.fullmatch(told) is not None
+    role = row.text("role")[:_LONGEST]
+    facts = _Facts(told.partition(".")[0], told, role) if is_blueprint else _Facts(told, role=role)
     facts.size = np.array(row.maybe(SIZE), np.float64)
     if np.isfinite(facts.size).all():
         if not (facts.size > 0).all():
@@ -426,10 +428,9 @@ class _TraceReader:
         self._lights = list[int]()
         self._heads: dict[int, _Head] = {}
         self._states: dict[int, dict[int, int]] = {}
-        self._map, self._last = "", None
+        self._map = ""
+        self._last: int | None = None
         self._skipped: Counter[str] = Counter()
-
-    _last: int | None
 
     def read(self, data: bytes) -> None:
         """Read a message."""
@@ -441,7 +442,7 @@ class _TraceReader:
             self._skipped["messages are no ground truth"] += 1
             return
         time = truth.timestamp.seconds * SECOND + truth.timestamp.nanos
-        if not -(2**62) < time < 2**62 or (self._last is not None and time <= self._last):
+        if abs(time) > _LATEST or (self._last is not None and time <= self._last):
             self._skipped["messages have a time that is not after that of the one before"] += 1
             return
         self._last = time
@@ -578,7 +579,7 @@ def _facts_of_body(body: Any, is_host: bool) -> _Facts:
 def _blueprints(motions: _Motions, by_name: Mapping[str, str]) -> dict[int, str]:
     """Return the blueprint of each actor by its id in the source; tell in the notes which are chosen by type."""
     for name, blueprint in by_name.items():
-        if not _BLUEPRINT.fullmatch(blueprint):
+        if len(blueprint) > _LONGEST or not _BLUEPRINT.fullmatch(blueprint):
             raise UsageError(
                 f"{blueprint!r:.60} is no blueprint such as vehicle.tesla.model3, for {name!r:.60}"
             )
@@ -616,6 +617,14 @@ def _numbers(motions: _Motions) -> dict[int, int]:
     return numbers
 
 
+def _check_counts(motions: _Motions) -> None:
+    """Raise UsageError for more actors at one time than a packet holds."""
+    times, counts = np.unique(motions.time, return_counts=True)
+    for time, count in zip(times.tolist(), counts.tolist(), strict=True):
+        if (count := count + len(motions.states.get(time, ()))) > MOST_ACTORS:
+            raise UsageError(f"{count} actors at one time: a frame holds at most {MOST_ACTORS}")
+
+
 def _write(writer: Writer, motions: _Motions, blueprints: dict[int, str], numbers: dict[int, int]) -> int:
     """Write a frame for each time; return their number."""
     first, channels = int(motions.time.min()), dict[str, int]()
@@ -642,8 +651,6 @@ def _write(writer: Writer, motions: _Motions, blueprints: dict[int, str], number
     ends = dict(zip(source, range(len(source)), strict=True))
     gone, seen, heads = list[int](), set[int](), _Heads(motions, numbers)
     for begin, end in zip(rows_of.tolist(), [*rows_of[1:].tolist(), len(time)], strict=True):
-        if end - begin > MOST_ACTORS:
-            raise UsageError(f"{end - begin} actors at one time: a frame holds at most {MOST_ACTORS}")
         added = [row for row in range(begin, end) if source[row] not in seen]
         seen.update(source[row] for row in added)
         facts = [(int(poses["id"][row]), motions.facts[source[row]]) for row in added]
