@@ -3,7 +3,10 @@
 const at = (id) => document.getElementById(id);
 const SECOND = 1e9;
 
-let worker, ready, file, asked = [], links = [];
+// Bytes of the logs after which the next one gets a worker of its own: memory that Python had is never given back.
+const AFRESH = 256e6;
+
+let worker, ready, file, used = 0, asked = [], links = [];
 
 // ------------------------------------------------------------------------------------------ making elements
 
@@ -57,6 +60,7 @@ function busy(is) {
 function begin() {
   worker?.terminate();
   ready = false;
+  used = 0;
   asked = [];
   worker = new Worker("worker.js", { type: "module" });
   worker.addEventListener("message", ({ data }) => take(data));
@@ -135,7 +139,8 @@ function choose(handle) {
   file = { handle, since: performance.now() };
   busy(true);
   // A verb cannot be interrupted, but its worker can.
-  if (running || !worker) begin();
+  if (running || !worker || (used && used + handle.size > AFRESH)) begin();
+  used += handle.size;
   if (ready) send();
   else say("Starting; the log comes next …", null);
 }

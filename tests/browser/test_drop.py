@@ -6,6 +6,7 @@ it is built here (two minutes). The page itself is always that of ``site/drop``.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.server
 import json
@@ -55,7 +56,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def address(folder: Path) -> Iterator[str]:
-    """Serve the folder with the policy of the page for each file, so that it holds for the worker, too."""
+    """Return the address of the page that was built."""
+    with served(folder) as url:
+        yield url
+
+
+@contextlib.contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve a folder with the policy of the page for each file, so that it holds for the worker, too."""
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | {
@@ -293,6 +301,44 @@ def test_it_is_readable_in_both_schemes_and_on_a_narrow_screen(
     )
     assert (sum(ground) < sum(text)) == (scheme == "dark")
     one.context.close()
+
+
+def test_a_large_log_gets_the_memory_of_a_worker_of_its_own(browser: Any, address: str) -> None:
+    one = DropPage(browser, address)
+    started: list[Any] = []
+    one.page.on("worker", lambda worker: started.append(worker))
+    one.read("small.ulg", SAMPLES[".ulg"]())
+    assert started == []
+    one.page.evaluate("delete document.documentElement.dataset.done")
+    one.page.evaluate(
+        """bytes => {
+            const transfer = new DataTransfer();
+            transfer.items.add(new File([new Uint8Array(bytes), new Uint8Array(257e6)], "large.ulg"));
+            dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, cancelable: true }));
+        }""",
+        list(SAMPLES[".ulg"]()),
+    )
+    one.wait()
+    assert (len(started), one.text("#name")) == (1, "large.ulg")
+    one.context.close()
+
+
+@pytest.mark.parametrize("broken", ["contents.json", "logs.py"])
+def test_a_page_that_cannot_start_says_why(browser: Any, broken: str, request: pytest.FixtureRequest) -> None:
+    # A checkout has no runtime: the page itself tells that it was not built.
+    folder = ROOT / "site/drop" if broken == "contents.json" else request.getfixturevalue("folder")
+    with served(folder) as url:
+        page = browser.new_page()
+        page.set_default_timeout(PATIENCE)
+        if broken == "logs.py":
+            page.route("**/logs.py", lambda route: route.fulfill(body="raise ValueError('something odd')"))
+        page.goto(url)
+        page.wait_for_selector("#error:not([hidden])")
+        expected = (
+            "contents.json is missing (404)" if broken == "contents.json" else "ValueError: something odd"
+        )
+        assert page.inner_text("#error") == f"logreel ended with an error of its own: {expected}"
+        page.close()
 
 
 def test_what_the_page_was_built_from_is_there(folder: Path) -> None:
