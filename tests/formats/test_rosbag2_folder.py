@@ -407,8 +407,9 @@ def test_options_of_folders_that_are_none(latched: Path, tmp_path: Path, run: Ru
         logreel.slice(latched, tmp_path / "y.db3", options={"compression_mode": "file"})
     with pytest.raises(UsageError, match="none, zstd"):
         logreel.create(tmp_path / "y.db3", compression="lz4")
-    done = run("slice", latched, "-o", f"{tmp_path}/y/", "--option", "max_bag_size=-1")
-    assert (done.code, (tmp_path / "y").exists()) == (2, False)
+    for option in ("max_bag_size=-1", "storage=zip", "storage=3"):
+        done = run("slice", latched, "-o", f"{tmp_path}/y/", "--option", option)
+        assert (done.code, (tmp_path / "y").exists()) == (2, False)
 
 
 @pytest.mark.parametrize("name", ["file", "message", "duration"])

@@ -258,6 +258,14 @@ def test_wide_text_is_read_in_all_ways_of_writing_it(
     assert log.problems == ()
 
 
+def test_messages_with_wide_text_are_written_as_bytes_alone(tmp_path: Path) -> None:
+    """Nobody could say for which middleware."""
+    with logreel.create(tmp_path / "a.db3") as w:
+        channel = w.add_channel("/a", logreel.Schema("x/msg/A", "ros2msg", "wstring a\n"))
+        with pytest.raises(DefinitionError, match="its messages are bytes"):
+            w.write(channel, START, {"a": "x"})
+
+
 def test_halves_of_surrogate_pairs_are_replaced() -> None:
     reader = CdrDecoder("x/A", ros2msg.parse("wstring a\n", "x/A"))
     for units, due in ((b"\x3d\xd8", "\ufffd"), (b"\x41\0\0\xdc", "A\ufffd"), (b"\x41\0\0\0", "A")):

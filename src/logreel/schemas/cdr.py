@@ -58,10 +58,8 @@ if TYPE_CHECKING:
 
 #: Bytes behind a message that may be padding.
 _PADDING = 3
-_MOMENTS = {
-    name: Ros2Definition(name, (Ros2Field(first, "sec"), Ros2Field("uint32", "nanosec")))
-    for name, first in (("builtin_interfaces/Time", "int32"), ("builtin_interfaces/Duration", "int32"))
-}
+#: The members of types that are shown as times.
+_MOMENT = Ros2Field("int32", "sec"), Ros2Field("uint32", "nanosec")
 #: What stands for a type without fields, which IDL does not have.
 _DUMMY = Ros2Field("uint8", "")
 
@@ -300,12 +298,10 @@ class _Definitions:
                 raise DefinitionError(f"{d.name[:80]} has two members of one id")
 
     def _definition(self, name: str) -> Ros2Definition:
-        known = self.messages.get(name) or _MOMENTS.get(name)
+        known = self.messages.get(name) or (Ros2Definition(name, _MOMENT) if name in TIMES else None)
         if known is None:
             raise DefinitionError(f"the definition of {name[:80]} is missing")
-        if name in _MOMENTS:
-            known = replace(_MOMENTS[name], extensibility=known.extensibility)
-        return known if known.fields else replace(known, fields=(_DUMMY,))
+        return replace(known, fields=_MOMENT if name in TIMES else known.fields or (_DUMMY,))
 
     # ---------------------------------------------------------------------------------------------------- nodes
 
@@ -342,11 +338,7 @@ class _Definitions:
             item = Bytes() if item == Scalar("uint8") else Sequence(item)
         elif f.count is not None:
             item = FixedArray(item, f.count)
-        return (
-            Sequence(Struct((Field("", item) if is_shown else Field("value", item),)))
-            if (f.optional and not is_shown)
-            else item
-        )
+        return Sequence(Struct((Field("value", item),))) if f.optional and not is_shown else item
 
     def without_lists(self, values: dict[str, Any], name: str = "") -> dict[str, Any]:
         """Return the values of a message, with what is optional as its value or None."""

@@ -509,7 +509,7 @@ def _part_name(
     name: str, number: int = 0, compression_mode: str = "", storage: str = SQLITE, **_: object
 ) -> str:
     """Return the name of a file of the folder *name*."""
-    return f"{name}_{number}{STORAGES[storage]}{PACKED if compression_mode == FILE else ''}"
+    return f"{name}_{number}{STORAGES.get(storage, '')}{PACKED if compression_mode == FILE else ''}"
 
 
 def _inside(
