@@ -183,7 +183,7 @@ ENCAPSULATIONS = {
 #: So many first messages of a channel say how all are encoded: one that is damaged does not.
 LOOKED_AT = 9
 #: Most bytes of such a message where more than its first bytes are looked at.
-MAX_SAMPLE = 1 << 20
+SAMPLE_BYTES = 1 << 20
 
 
 def encapsulation_of(begins: Iterable[bytes]) -> bytes:

@@ -102,13 +102,13 @@ class Decoders:
 
     def _hints_of_cdr(self, channel: ChannelRecord, hints: Hints) -> Hints:
         """Return *hints* with what the first messages of a channel in CDR say."""
-        from logreel.schemas.ros2msg import LITTLE, LOOKED_AT, MAX_SAMPLE, encapsulation_of
+        from logreel.schemas.ros2msg import LITTLE, LOOKED_AT, SAMPLE_BYTES, encapsulation_of
 
         begins = self._first(channel, slice(0, 1), 2)
         if begins not in ([], [LITTLE]):
             # Further messages may lie in further chunks: they are looked at where the first is unusual.
             begins = self._first(channel, slice(0, LOOKED_AT), 2)
-        samples = partial(self._first, channel, slice(0, LOOKED_AT), MAX_SAMPLE)
+        samples = partial(self._first, channel, slice(0, LOOKED_AT), SAMPLE_BYTES)
         return replace(hints, encapsulation=encapsulation_of(begins), samples=samples)
 
     def _note(self, text: str) -> None:

@@ -312,7 +312,7 @@ class _Definitions:
     def _make(self, topic: TopicRow, schema: Schema) -> tuple[Layout, PayloadDecoder | None]:
         encoding = topic.serialization_format or CDR
         from logreel.schemas import ros2msg
-        from logreel.schemas.ros2msg import MAX_SAMPLE, encapsulation_of
+        from logreel.schemas.ros2msg import SAMPLE_BYTES, encapsulation_of
 
         language = language_of(schema, encoding)
         if language is None:
@@ -323,7 +323,7 @@ class _Definitions:
         if not schema.text and self._stated(topic) is None and not ros2msg.is_known(topic.type):
             raise DefinitionError(f"nothing defines {schema.name[:80] or 'its type'}")
         begin = encapsulation_of(self._first(topic, 2)) if language.encoding == CDR else b""
-        hints = replace(self._hints, encapsulation=begin, samples=lambda: self._first(topic, MAX_SAMPLE))
+        hints = replace(self._hints, encapsulation=begin, samples=lambda: self._first(topic, SAMPLE_BYTES))
         layout = language.layout(schema, hints)
         if layout is not None:
             return layout, None
