@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import logreel
-from logreel.ops.rewrite.changes import Changes
+from logreel.ops.rewrite.transformed import Changes
 from support.builders.contents import SAMPLES, content
 from support.harness.written_files import written_files
 from support.samples.ulog.builder import flight

@@ -12,7 +12,6 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import TypeVar
 
 from logreel.dataclass import dataclass
@@ -259,16 +258,6 @@ class MemoryOut(_Forward):
         self._kept.clear()
 
 
-def in_memory(name: str, write: Callable[[Appender], T]) -> tuple[T, bytes] | None:
-    """Return what *write* returns and the bytes that it writes; None for more than SPOOL_BYTES."""
-    memory = MemoryOut(name, SPOOL_BYTES)
-    try:
-        return write(memory), memory.unfinished
-    except TooLargeError:
-        memory.discard()
-        return None
-
-
 @contextmanager
 def written_apart(
     write: Callable[[str, Appender | None], T], suffix: str, folder: str | None = None
@@ -279,9 +268,13 @@ def written_apart(
 
     write  writes the log to the Appender, else to the path; called again for a file
     """
-    name = f"log{suffix}"
-    if (kept := in_memory(name, partial(write, name))) is not None:
-        yield kept
+    name, memory = f"log{suffix}", MemoryOut(f"log{suffix}", SPOOL_BYTES)
+    try:
+        done = write(name, memory)
+    except TooLargeError:
+        memory.discard()
+    else:
+        yield done, memory.unfinished
         return
     with tempfile.TemporaryDirectory(prefix=".logreel-" if folder else "logreel-", dir=folder) as place:
         path = os.path.join(place, name)

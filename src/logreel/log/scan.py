@@ -664,11 +664,7 @@ class IncrementalReader:
 
 
 class Growing(Protocol):
-    """The reader of one growing file; it keeps its state at the last complete record.
-
-    An attribute ``reads_once = True`` says that messages before the last one of a Scan may be zeros the next time; so
-    large logs are verified and counted without a file.
-    """
+    """The reader of one growing file; it keeps its state at the last complete record."""
 
     def extend(self, source: Source) -> Scan | None:
         """Return a Scan of *source*, which has the bytes of the source before and usually more.

@@ -73,8 +73,8 @@ if TYPE_CHECKING:
     from logreel.log.topic_fields import FieldsByTopic
     from logreel.meaning.notes import Note
     from logreel.ops.query.windows import OnsetWindow
-    from logreel.ops.rewrite.changes import Changes, Edit, Migrate
     from logreel.ops.rewrite.proof import Ledger
+    from logreel.ops.rewrite.transformed import Changes, Edit, Migrate
 
 #: The output that can be written with structs (*flatten* False).
 NESTED = ".parquet"
@@ -283,7 +283,7 @@ def convert(
     target = Target.of(name, options, stream=stream, format=named, foreign=True)
     changes = None
     if edit is not None or migrate:
-        from logreel.ops.rewrite.changes import Changes
+        from logreel.ops.rewrite.transformed import Changes
 
         changes = Changes.of(edit, migrate)
     if manifest is not None:
@@ -460,21 +460,18 @@ def _changed(
 ) -> tuple[Rewritten, list[Ledger]]:
     """Write a log with changes, in one pass; also return what became of values."""
     from logreel.ops.edit.edit import Edits
-    from logreel.ops.rewrite.changes import ChangedContent
-    from logreel.ops.rewrite.transformed import transformed
+    from logreel.ops.rewrite.transformed import ChangedContent
 
     log = log if chosen.segment is None else log.segment(chosen.segment)
     chosen, fmt = replace(chosen, segment=None), format_to_write(target.path, log, target.format)
     _check_output(log, target)
-    # A stream gets the log after it was verified.
+    # A stream gets the log after it was verified as a file.
     target = replace(target, thorough=target.stream is not None)
     folder = None if target.stream is not None else os.path.dirname(os.path.abspath(target.path))
     with ExitStack() as files:
         if fmt.name == log.format and (raw or not fmt.exchange) and not changes.renames_before_migration:
             part, transforms, skipped = changes.part_of(log, chosen, files, folder)
-            # Of a part, all messages were transformed and verified to choose among them.
-            check = tuple if chosen.is_part else (lambda: transformed(part, transforms).notes)
-            done = rewrite([part], target, transforms=transforms, skipped=skipped, check=check)
+            done = rewrite([part], target, transforms=transforms, skipped=skipped)
             return WindowsWritten.of(done, part.windows), []
         is_copied = fmt.name == log.format
         made = changes.made_of(log, files, folder, keeps_content=is_copied)

@@ -177,8 +177,6 @@ def scan(source: Source) -> Scan:
 class BddfGrowing:
     """The Growing of one BDDF file."""
 
-    reads_once = True
-
     def __init__(self) -> None:
         self._reader: Reader | None = None
 

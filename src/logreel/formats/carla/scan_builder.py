@@ -343,8 +343,6 @@ def _lost(content: Found) -> int:
 class CarlaGrowing:
     """The Growing of one recording."""
 
-    reads_once = True
-
     def __init__(self) -> None:
         self._reader: Reader | None = None
         self._is_damaged = self._is_clear = False

@@ -215,8 +215,6 @@ class McapGrowing:
     Chunks are decompressed when they are complete; the index of a chunk is not used, because it follows later.
     """
 
-    reads_once = True
-
     def __init__(self) -> None:
         self._reader: Reader | None = None
         self._file = FoundFile()

@@ -166,8 +166,6 @@ def assemble(
 class BagGrowing:
     """The Growing of one bag."""
 
-    reads_once = True
-
     def __init__(self) -> None:
         self._version, self._reader = "", None  # type: tuple[str, Reader | None]
         self._is_readable = True

@@ -608,8 +608,6 @@ def _payload_sizes(others: NonDataRecords) -> list[int | FieldAt]:
 class UlogGrowing:
     """The Growing of one ULog."""
 
-    reads_once = True
-
     def __init__(self) -> None:
         self._reader: Reader | None = None
         self._flags = b""

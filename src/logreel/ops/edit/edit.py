@@ -7,7 +7,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -42,7 +41,6 @@ from logreel.ops.rewrite.engine import NewChannel, NewLog, Transform, rewrite
 from logreel.ops.rewrite.parts import Part, whole_log
 from logreel.ops.rewrite.streams import MessageBatch, in_file_order
 from logreel.ops.rewrite.target import Rewritten, Target, TargetOptions, format_of
-from logreel.ops.rewrite.transformed import transformed
 from logreel.ops.selection import check_keywords, keywords
 from logreel.registry.format import Format
 from logreel.registry.open import as_log_to_copy
@@ -326,13 +324,10 @@ def edit(
         part, edits = plan_edits(log, wanted)
         path = f"edited{format_of(log).suffixes[0]}" if dst is None else dst
         target = Target.of(path, options)
-        # A stream gets the log after it was verified.
+        # A stream gets the log after it was verified as a file.
         target = replace(target, thorough=target.stream is not None)
         out = DryRun(target.path) if dry_run else None
-        checked, skipped = partial(transformed, part, [edits]), list(edits.plan.problems)
-        done = rewrite(
-            [part], target, transforms=[edits], out=out, skipped=skipped, check=lambda: checked().notes
-        )
+        done = rewrite([part], target, transforms=[edits], out=out, skipped=list(edits.plan.problems))
         return Edited(
             *(done.path, done.size, done.channels, done.notes, done.skipped),
             changes=tuple(edits.changed_in(part)),
@@ -505,7 +500,7 @@ class Edits(Transform):
 
     def channels(self, new: NewLog, channels: Sequence[NewChannel]) -> Sequence[NewChannel]:
         """Return the channels with their new metadata."""
-        Edits.__init__(self, self.plan, self.attached, self.may_identify)
+        Edits.__init__(self, self.plan, self.attached)
         self.moves_times = self.plan.moves_times
         for number, plan in self.plan.channels.items():
             editor = plan.editor() if not plan.drop else None

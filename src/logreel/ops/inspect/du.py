@@ -13,14 +13,13 @@ import numpy as np
 from logreel.errors import UsageError
 from logreel.index.block_table import MISSING_SIZE
 from logreel.index.gather import load
-from logreel.index.tail import MessagePlace
 from logreel.io.arrays import I64
 from logreel.io.source import FILE, Buffer
 from logreel.log.joined_log import JoinedLog
 from logreel.log.log import Log
 from logreel.log.scan import Brief
 from logreel.log.times import Time
-from logreel.ops.rewrite.selected_log import count_slice
+from logreel.ops.rewrite.selected_log import sliced_log
 from logreel.ops.selection import Selection
 from logreel.registry.format import CHUNK_HEADERS, StoredRecord
 from logreel.registry.open import as_open_log
@@ -140,9 +139,8 @@ def du(
                 path=opened.name,
                 hint="call du for each of them",
             )
-        counting = _Counting()
-        count_slice(opened, Selection(topics, exclude, start, end, where, segment), counting.count)
-        return counting.usage(opened.name)
+        with sliced_log(opened, Selection(topics, exclude, start, end, where, segment)) as part:
+            return _Counting(part).usage()
 
 
 @dataclass(slots=True)
@@ -169,44 +167,34 @@ class _PlainChunk:
 
 
 class _Counting:
-    """The count of the bytes of one log, or of more and more of one that grows."""
+    """The count of the bytes of one log."""
 
-    def __init__(self) -> None:
-        self._cursor = self._counted = 0
-        self._least: dict[int, int] | None = None
-        self._messages, self._payload = Counter[int](), Counter[int]()
-        self._record, self._stored, self._other = Counter[int](), Counter[int](), Counter[str]()
-        self._packed: list[tuple[int, StoredRecord]] = []
-        self._plain: list[_PlainChunk] = []
-        self._chunks: list[ChunkUsage] = []
-        self._seen = set[int]()
-
-    def count(self, log: Log, last: MessagePlace | None = None) -> int:
-        """Count the bytes of *log*, which has those of the log before and more, before the block of its last message.
-
-        last  place of that message; None: all bytes are counted
-
-        Returns the place up to which bytes are not needed any more, if a log follows that has more.
-        """
+    def __init__(self, log: Log) -> None:
         self._log, self._index = log, log.index
         self._channels = [
             ch.number for ch in log.channels.values() if not self._index.rules[ch.number].is_synthetic
         ]
         self._runs = {number: self._index.table.run(number) for number in self._channels}
         self._storage = storage_of(log)
-        if self._least is None:
-            self._least = {}
-            if not self._states_heads():
-                self._least = self._least_heads()
+        self._least: dict[int, int] = {}
+        if not self._states_heads():
+            self._least = self._least_heads()
         self._damage = _merged(
             [(p.offset, p.offset + p.size) for p in log.problems if p.lost and p.size > 0 and p.offset >= 0]
         )
+        self._messages, self._payload = Counter[int](), Counter[int]()
+        self._record, self._stored, self._other = Counter[int](), Counter[int](), Counter[str]()
+        self._packed: list[tuple[int, StoredRecord]] = []
+        self._plain: list[_PlainChunk] = []
+
+    def usage(self) -> Usage:
+        """Count all bytes, and return the result."""
         rows = self._rows()
-        file = self._file(rows.pop(FILE, []), last)
+        file = self._space(FILE, rows.pop(FILE, []))
         self._stored.update(file.record)
         self._other.update(file.other)
-        place_of, topics = self._index.chunks.place_of, {ch.number: ch.topic for ch in log.channels.values()}
-        numbers = {place_of(chunk): chunk for chunk in rows if chunk not in self._seen}
+        numbers = {self._index.chunks.place_of(chunk): chunk for chunk in rows}
+        chunks = [ChunkUsage(c.offset, "none", c.messages, c.size, c.size) for c in self._plain]
         for offset, record in self._packed:
             number = numbers.pop(offset, None)
             messages, size = 0, 0
@@ -214,72 +202,41 @@ class _Counting:
             if number is None:
                 self._other["chunks without messages"] += record.content
             else:
-                self._seen.add(number)
                 space = self._space(number, rows[number])
                 messages, size = space.messages, len(space.data)
-                # Remainders go by topic: readers may number channels differently.
-                by_topic = sorted(space.record.items(), key=lambda item: topics[item[0]])
-                parts = _divided(record.content, dict[int | str, int]([*by_topic, *space.other.items()]))
+                parts = _divided(
+                    record.content, dict[int | str, int]([*space.record.items(), *space.other.items()])
+                )
                 for name, part in parts.items():
                     if isinstance(name, str):
                         self._other[name] += part
                     else:
                         self._stored[name] += part
-            self._chunks.append(ChunkUsage(offset, record.compression, messages, size, record.content))
-        self._packed.clear()
-        for offset, number in numbers.items() if last is None else ():
+            chunks.append(ChunkUsage(offset, record.compression, messages, size, record.content))
+        for offset, number in numbers.items():
             # A chunk in damaged bytes, or in a format that does not describe its records: counted as such in the file.
             space = self._space(number, rows[number])
-            self._chunks.append(ChunkUsage(offset, "", space.messages, len(space.data), 0))
-        return self._cursor
-
-    def usage(self, path: str) -> Usage:
-        """Return the result, for a log called *path*."""
+            chunks.append(ChunkUsage(offset, "", space.messages, len(space.data), 0))
         by_number = {ch.number: topic for topic, ch in self._log.channels.items()}
         topics = [
             TopicUsage(by_number[n], self._messages[n], self._payload[n], self._record[n], self._stored[n])
             for n in self._channels
             if self._messages[n]
         ]
-        plain = [ChunkUsage(c.offset, "none", c.messages, c.size, c.size) for c in self._plain]
         return Usage(
-            path,
+            self._log.name,
             self._log.format,
             self._log.size,
             tuple(sorted(topics, key=lambda usage: (-usage.stored_bytes, usage.topic))),
             {content: count for content, count in self._other.most_common() if count},
-            tuple(sorted([*plain, *self._chunks], key=lambda usage: usage.offset)),
+            tuple(sorted(chunks, key=lambda usage: usage.offset)),
         )
 
-    def _file(self, rows: list[int], last: MessagePlace | None) -> _Space:
-        """Count the bytes of the file itself between what was counted and *last*; *rows*: all blocks of messages."""
-        bases = self._index.table.base[rows]
-        space = _Space(self._index.chunks[FILE], rows, Counter(), Counter())
-        stop = len(space.data) if last is None else last.file
-        if last is not None and last.chunk == FILE and rows:
-            # More messages may be added to the last block; several may have become one.
-            stop = max(int(bases[bases <= stop].max()), self._counted)
-        begin = max(int(bases.searchsorted(self._counted, side="right")) - 1, 0)
-        space.rows = rows[begin : int(bases.searchsorted(stop))]
-        cursor = self._walked(space, FILE, self._cursor, self._counted, stop)
-        # What is before the next message may be a part of its record.
-        if cursor < stop and (last is None or last.chunk != FILE):
-            self._gap(space, FILE, cursor, stop)
-            cursor = stop
-        self._cursor, self._counted = cursor, stop
-        return space
-
     def _space(self, chunk: int, rows: list[int]) -> _Space:
-        """Count the bytes of an unpacked chunk; *rows*: blocks of messages in it, in their order."""
+        """Count the bytes of the file or of an unpacked chunk; *rows*: blocks of messages in it, in their order."""
         space = _Space(self._index.chunks[chunk], rows, Counter(), Counter())
-        cursor = self._walked(space, chunk, 0, 0, len(space.data))
-        if cursor < len(space.data):
-            self._gap(space, chunk, cursor, len(space.data))
-        return space
-
-    def _walked(self, space: _Space, chunk: int, cursor: int, first: int, stop: int) -> int:
-        """Count messages that begin at *first* … *stop*, and what is before them; return where the last one ends."""
-        for channel, start, head, size in self._groups(space, first, stop):
+        cursor = 0
+        for channel, start, head, size in self._groups(space):
             end = start + size
             # What an earlier message has taken does not count again, so that the sum is right for damaged files, too.
             before = np.maximum.accumulate(np.concatenate([[cursor], end]))
@@ -293,7 +250,9 @@ class _Counting:
                 places = np.searchsorted([plain.data for plain in self._plain], start, side="right") - 1
                 for place, count in zip(*np.unique(places[places >= 0], return_counts=True), strict=True):
                     self._plain[place].messages += int(count)
-        return cursor
+        if cursor < len(space.data):
+            self._gap(space, chunk, cursor, len(space.data))
+        return space
 
     def _count(self, space: _Space, channel: I64, size: I64, used: I64) -> None:
         """Add messages to the counts of their channels."""
@@ -304,10 +263,8 @@ class _Counting:
             if weights is used:
                 space.record.update({n: int(sums[n]) for n in np.flatnonzero(sums).tolist()})
 
-    def _groups(
-        self, space: _Space, begin: int = 0, stop: int = 1 << 62
-    ) -> Iterator[tuple[I64, I64, I64, I64]]:
-        """Yield messages at *begin* … *stop*: int64[n] channel, payload start, bytes before it, payload size."""
+    def _groups(self, space: _Space) -> Iterator[tuple[I64, I64, I64, I64]]:
+        """Yield messages by their place: int64[n] channel, payload start, bytes before it, payload size."""
         columns: list[tuple[I64, I64, I64, I64]] = []
         end = 0
         for row in space.rows:
@@ -319,9 +276,8 @@ class _Counting:
                 if first[row] == last[row]:
                     continue
                 payloads = loaded.payload_range(self._index, number)
-                place = payloads.offset
-                is_stored = (payloads.size != MISSING_SIZE) & (place >= begin) & (place < stop)
-                start, size = place[is_stored], payloads.size[is_stored].astype(np.int64)
+                is_stored = payloads.size != MISSING_SIZE
+                start, size = payloads.offset[is_stored], payloads.size[is_stored].astype(np.int64)
                 if len(start):
                     head = self._heads(number, space.data, start, size)
                     columns.append((np.full(len(start), number), start, head, size))
@@ -330,7 +286,7 @@ class _Counting:
             yield _in_order(columns)
 
     def _heads(self, channel: int, data: Buffer, start: I64, size: I64) -> I64:
-        if self._least and channel in self._least:
+        if channel in self._least:
             return np.full(len(start), self._least[channel])
         head = 0 if self._storage is None else self._storage.head
         return head(data, start, size) if callable(head) else np.full(len(start), head)

@@ -4,8 +4,7 @@
 new log and reads it back. The transforms, each beside what it plans with: ``Edits`` of a recipe, with shifted and other
 stamps (``ops.edit.edit``), ``Migration`` (``ops.migrate.migrate``), ``Transcode`` to definitions of another format and
 back (``transcode``, ``fit``), ``Exchange`` for other tools (``outputs.foxglove.exchange``), topics and interval of a
-merge (``merge``). What they make of a log without writing it is a log, too (``transformed``);
-``changes`` are the edits and migrations of one pass. ``read_back`` reads a new log while it is written to nowhere.
+merge (``merge``). What they make of a log without writing it is a log, too (``transformed``).
 
 ``slice``, ``split``, ``merge`` and ``recover`` are presets. Outputs, verbs and other operations call these and
 ``engine.rewrite``; nobody inherits from the engine.

@@ -25,7 +25,7 @@ from logreel.io.arrays import I64, ahead
 from logreel.io.output_stream import OutputStream
 from logreel.io.platform import pool
 from logreel.io.source import Source
-from logreel.io.two_pass import PIECE, DryRun, StreamOut, in_memory, send, written_apart
+from logreel.io.two_pass import PIECE, DryRun, send, written_apart
 from logreel.layout.layout import Layout
 from logreel.log.joined_log import JOINED, JoinedLog
 from logreel.log.log import Channel, Log
@@ -35,7 +35,6 @@ from logreel.log.source_files import decrypted_notes
 from logreel.log.times import utc_shift
 from logreel.ops.rewrite.folders import to_folder
 from logreel.ops.rewrite.parts import Part, by_file, compare_checksums, shift_clock
-from logreel.ops.rewrite.read_back import ReadBack, growing_that_reads_once
 from logreel.ops.rewrite.streams import MessageBatch, in_file_order, in_time_order
 from logreel.ops.rewrite.target import (
     Copied,
@@ -66,15 +65,12 @@ def rewrite(
     transforms: Sequence[Transform] = (),
     out: Appender | None = None,
     skipped: list[str] | None = None,
-    check: Callable[[], Iterable[str]] = tuple,
 ) -> Rewritten:
     """Write *parts* as one new log: by time, or (one part) in file order. Logs of several formats need a transform.
 
     transforms  what becomes of the messages on their way, one after another; empty: they stay as they are
     out      file for the bytes instead of a new one; of the path of *target* only the suffix is used then
     skipped  list for the sentences about what is left out
-    check    called before a stream gets a large log that has to be verified: verifies what transforms make, and returns
-             sentences; see ``ReadBack``
 
     A path that ends with a slash is that of a folder, in formats that have folders.
 
@@ -106,11 +102,7 @@ def rewrite(
     if out is None:
         check_names(files, target, fmt)
         if target.stream is not None:
-
-            def write(to: Appender, for_pass: Target) -> Rewritten:
-                return rewrite(parts, for_pass, by_time, transforms, to, [*(skipped or [])])
-
-            return _to_stream(write, target, target.stream, fmt, check)
+            return _to_stream(parts, target, target.stream, by_time, transforms, fmt, skipped or [])
     check_format_options(fmt, target.options)
     was = None if fmt.name == log.format else original_log_of(log, fmt.name)
     # Another version of the format may not have what the source has, such as compression.
@@ -148,58 +140,48 @@ def _is_in_turn(part: Part) -> bool:
 
 
 def _to_stream(
-    write: Callable[[Appender, Target], Rewritten],
+    parts: Sequence[Part],
     target: Target,
     stream: OutputStream,
+    by_time: bool,
+    transforms: Sequence[Transform],
     fmt: Format,
-    check: Callable[[], Iterable[str]],
+    skipped: Sequence[str],
 ) -> Rewritten:
     """Write the log to the stream of *target*: while it is written, if the format only appends; else in a second pass.
 
-    write  writes it to an Appender, with the progress of a Target
-    check  verifies what reading a log back in bounded memory cannot, see ``ReadBack``; returns sentences
-
     The log for a thorough target is verified before the stream gets any of it.
     """
-    to_file, done = replace(target, stream=None), list[Rewritten]()
-    if target.thorough and growing_that_reads_once(fmt) is None:
-        # Its reader needs all of a log at any time.
+    done = list[Rewritten]()
+    if target.thorough:
+
+        def apart(path: str, out: Appender | None) -> Rewritten:
+            inside = replace(target, path=path, stream=None)
+            return rewrite(parts, inside, by_time, transforms, out, [*skipped])
+
         with (
-            written_apart(
-                lambda path, out: write(out or Appender(path, keep=False), to_file), fmt.suffixes[0]
-            ) as (made, content),
+            written_apart(apart, fmt.suffixes[0]) as (made, content),
             io.BytesIO(content) if isinstance(content, bytes) else open(content, "rb") as file,
         ):
             shutil.copyfileobj(file, stream, PIECE)
-        return made
-    if target.thorough and (kept := in_memory(target.path, lambda out: write(out, to_file))) is not None:
-        shutil.copyfileobj(io.BytesIO(kept[1]), stream, PIECE)
-        return kept[0]
-    forward = appends_only(fmt) and not target.thorough
-    passes = 1 if forward else 3 if target.thorough else 2
+        return replace(made, path=target.path)
+    forward = appends_only(fmt)
 
     def make(out: Appender) -> None:
-        done.append(write(out, replace(to_file, progress=_in_pass(target.progress, len(done), passes))))
+        first = not forward and isinstance(out, DryRun)
+        progress = _in_two_passes(target.progress, first) if not forward else target.progress
+        to_file = replace(target, stream=None, progress=progress)
+        done.append(rewrite(parts, to_file, by_time, transforms, out, [*skipped]))
 
-    if not target.thorough:
-        size = send(target.path, stream.write, make, forward)
-        return replace(done[-1], size=size)
-    notes = [*check()]
-    dry_run = DryRun(target.path, make=make)
-    make(dry_run)
-    read_back = ReadBack(dry_run, fmt, make)
-    make(read_back)
-    out = StreamOut(target.path, read_back.checked(stream.write), dry_run.edits, make=make)
-    make(out)
-    notes = [note for note in notes if note not in done[-1].notes]
-    return replace(done[-1], size=out.tell(), notes=(*done[-1].notes, *notes))
+    size = send(target.path, stream.write, make, forward)
+    return replace(done[-1], size=size)
 
 
-def _in_pass(progress: Progress | None, number: int, passes: int) -> Progress | None:
-    """Return *progress* for one of several passes over all messages; *number*: from 0."""
-    if progress is None or passes == 1:
-        return progress
-    return lambda done, total: progress(done + number * total, passes * total)
+def _in_two_passes(progress: Progress | None, first: bool) -> Progress | None:
+    """Return *progress* for the first or the second of two passes over all messages."""
+    if progress is None:
+        return None
+    return lambda done, total: progress(done if first else done + total, 2 * total)
 
 
 #: Adds a NewChannel to a writer with its metadata; returns its number and name.
@@ -362,8 +344,6 @@ class NewLog:
                 self._verify(path)
         else:
             writer.close()
-            if isinstance(self.out, ReadBack):
-                self._compare(self.out.log(), self.out.times)
         self._check_sources()
         self._tell(1, 1)
         self.notes += self.format_writer.notes
@@ -725,12 +705,6 @@ class NewLog:
         if scan is None:
             raise LogError("the new file cannot be read again", path=self.target.path)
         log = log_of(source, self.fmt, scan)
-        self._compare(log, lambda topic: log[topic].times)
-        for transform in self.transforms:
-            transform.verify(self, log)
-
-    def _compare(self, log: Log, times_of: Callable[[str], I64]) -> None:
-        """Compare problems, counts and times of *log*, the new log, with what they should be."""
         lost = [problem for problem in log.problems if problem.lost]
         if lost:
             raise LogError(f"the new file is damaged: {lost[0].text}", path=self.target.path)
@@ -739,7 +713,9 @@ class NewLog:
             self.notes.append(f"version {before} of {self.fmt.title} became {log.version}")
         self._compare_counts(log)
         if self.target.thorough and not any(transform.moves_times for transform in self.transforms):
-            self._compare_times(log, times_of)
+            self._compare_times(log)
+        for transform in self.transforms:
+            transform.verify(self, log)
 
     def _compare_counts(self, log: Log) -> None:
         due, read = Counter(self.format_writer.extra_messages), Counter[str]()
@@ -767,7 +743,7 @@ class NewLog:
             for ch in self.names[name]
         )
 
-    def _compare_times(self, log: Log, times_of: Callable[[str], I64]) -> None:
+    def _compare_times(self, log: Log) -> None:
         for name, members in self.names.items():
             if name not in log or name.startswith("~") or name in self.made or self.unwritten[name]:
                 continue
@@ -776,6 +752,9 @@ class NewLog:
                 for ch in members
                 for part in (self.parts[ch.part],)
             ]
-            times, read = np.concatenate(due), times_of(name)
-            if not (np.array_equal(times, read) or np.array_equal(np.sort(times), np.sort(read))):
+            times = np.concatenate(due)
+            if not (
+                np.array_equal(times, log[name].times)
+                or np.array_equal(np.sort(times), np.sort(log[name].times))
+            ):
                 self.notes.append(f"times of {name!r} read differently in the new file")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +17,6 @@ from logreel.ops.selection import Selection
 from logreel.registry.registry import formats
 
 if TYPE_CHECKING:
-    from logreel.index.tail import MessagePlace
-    from logreel.io.append_file import Appender
     from logreel.ops.rewrite.parts import Part
 
 
@@ -52,43 +50,28 @@ def selected_log(log: Log, selection: Selection) -> Iterator[Log]:
     yield selected
 
 
-def count_slice(log: Log, selection: Selection, count: Callable[[Log, MessagePlace | None], int]) -> None:
-    """Have *count* take the log that ``slice`` writes of *log* for *selection*, or *log* itself without a choice.
-
-    count  called with the log and None; for a large one first with what is written so far and the place of its last
-           message; returns the place up to which no byte has to be there the next time
-
-    No file is written, unless the format has to keep all of a log to read it, see ``Growing.reads_once``.
-    """
+@contextmanager
+def sliced_log(log: Log, selection: Selection) -> Iterator[Log]:
+    """Return the log that ``slice`` writes of *log* for *selection*, open, see ``written_apart``; else as above."""
     if not selection.is_part and selection.segment is None:
-        count(log, None)
+        yield log
         return
-    from logreel.io.two_pass import DryRun, in_memory, written_apart
+    from logreel.io.two_pass import written_apart
     from logreel.ops.rewrite.engine import rewrite
     from logreel.ops.rewrite.parts import part_of
-    from logreel.ops.rewrite.read_back import ReadBack, growing_that_reads_once
-    from logreel.ops.rewrite.target import Rewritten, Target, format_of
+    from logreel.ops.rewrite.target import Target
     from logreel.registry.open import as_log_to_copy, open_log
 
     with as_log_to_copy(log) as source:
-        part, fmt, suffix = part_of(source, selection), format_of(source), Path(log.name).suffix
-
-        def write(out: Appender | None, path: str = f"log{suffix}") -> Rewritten:
-            return rewrite([part], Target(path), out=out)
-
-        if growing_that_reads_once(fmt) is None:
-            with (
-                written_apart(lambda path, out: write(out, path), suffix) as (_, content),
-                open_log(content, format=log.format) as written,
-            ):
-                count(written, None)
-        elif (kept := in_memory(f"log{suffix}", write)) is not None:
-            with open_log(kept[1], format=log.format) as written:
-                count(written, None)
-        else:
-            dry_run = DryRun(f"log{suffix}", make=write)
-            write(dry_run)
-            write(ReadBack(dry_run, fmt, write, count))
+        part = part_of(source, selection)
+        with (
+            written_apart(
+                lambda path, out: rewrite([part], Target(path), out=out), Path(log.name).suffix
+            ) as (_, content),
+            open_log(content, format=log.format) as written,
+        ):
+            written.name = log.name
+            yield written
 
 
 def log_of_part(part: Part) -> Log:
