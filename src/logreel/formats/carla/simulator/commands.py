@@ -16,7 +16,6 @@ from logreel.formats.carla.simulator.info import info
 from logreel.formats.carla.simulator.printing import WORDINGS
 from logreel.formats.carla.simulator.queries import MIN_DISTANCE, MIN_TIME, blocked, collisions
 from logreel.formats.carla.simulator.replay import OFFSET, PITCH, Replay, tick_log
-from logreel.formats.carla.simulator.trajectories import write_trajectories
 from logreel.registry.commands import Answer, Command, Content, Example, Option, Playback
 
 if TYPE_CHECKING:
@@ -152,6 +151,8 @@ def write(
 
     blueprints  ``7=vehicle.audi.tt,truck=vehicle.mini.cooper``
     """
+    from logreel.formats.carla.simulator.trajectories import write_trajectories
+
     pairs = [text.partition("=") for text in blueprints.split(",") if text]
     if any(not name or not blueprint for name, _, blueprint in pairs):
         raise UsageError(f"blueprints are NAME=BLUEPRINT, separated by commas, not {blueprints!r:.60}")
