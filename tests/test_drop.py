@@ -21,10 +21,11 @@ PAGE = ROOT / "site/drop"
 
 
 def module(path: Path) -> ModuleType:
-    """Import a file that is in no package."""
-    spec = spec_from_file_location(path.stem, path)
+    """Import a file that is in no package, under a name that no other test imports."""
+    name = f"drop_{path.stem}" if path.parent == PAGE else path.stem
+    spec = spec_from_file_location(name, path)
     loaded = module_from_spec(spec)
-    sys.modules[path.stem] = loaded
+    sys.modules[name] = loaded
     spec.loader.exec_module(loaded)
     return loaded
 

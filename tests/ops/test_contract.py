@@ -213,10 +213,10 @@ def test_limits_set_the_severity_of_a_detector() -> None:
 
 
 def test_a_detector_of_another_format_is_not_assessed() -> None:
-    contract = {"health": {"require": ["vibration"], "forbid": ["motor-loss"]}}
+    contract = {"health": {"require": ["rc-loss"], "forbid": ["motor-loss"]}}
     bag = sample_log("rosbag")
     found = [f.text for f in logreel.check(bag, contract=contract).findings if f.code == "contract-health"]
-    assert found == ["vibration is required, but not assessed: it is for logs of the format ulog"]
+    assert found == ["rc-loss is required, but not assessed: it is for logs of the format ulog"]
 
 
 @pytest.mark.parametrize(

@@ -410,12 +410,20 @@ def test_all_rate_drops_of_a_channel_are_one_detection(tmp_path: Path) -> None:
     )
 
 
-def test_detectors_are_chosen_by_patterns_and_those_of_other_formats_are_not_assessed(tmp_path: Path) -> None:
+def test_detectors_are_chosen_by_patterns_and_those_of_other_formats_are_not_assessed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = written(tmp_path / "a.bag", sound())
     names = [name for name, _ in logreel.health(path, "*-sensor").clean]
     assert names == ["silent-sensor", "stuck-sensor"]
-    found = logreel.health(path, ["vibration", "gaps"])
-    assert found.not_assessed == (("vibration", "it is for logs of the format ulog"),)
+    found = logreel.health(path, ["rc-loss", "gaps"])
+    assert found.not_assessed == (("rc-loss", "it is for logs of the format ulog"),)
+    # Packages may have detectors of the same name for their formats.
+    both = ("ulog", "vehicle")
+    monkeypatch.setattr(health_module, "detector_names", lambda: {"vibration": both})
+    found = logreel.health(path, ["vibration"])
+    assert found.not_assessed == (("vibration", "it is for logs of the format ulog or vehicle"),)
+    monkeypatch.undo()
     with pytest.raises(logreel.UsageError, match="nearest: vibration"):
         logreel.health(path, ["vibrations"])
 

@@ -109,12 +109,13 @@ def known_detectors(log: Log | None = None) -> list[Detector]:
     return [*detectors, *(detectors_of(log) if log is not None else ())]
 
 
-def detector_names() -> dict[str, str]:
-    """Return the names of all detectors, each with the format whose logs it is for; empty for all formats."""
-    format_by_name = dict.fromkeys((detector.name for detector in known_detectors()), "")
+def detector_names() -> dict[str, tuple[str, ...]]:
+    """Return the names of all detectors, each with the formats whose logs it is for; empty for all formats."""
+    formats_by_name: dict[str, tuple[str, ...]] = {detector.name: () for detector in known_detectors()}
     for fmt in formats().values():
-        format_by_name |= {detector.name: fmt.name for detector in detectors_of_format(fmt)}
-    return format_by_name
+        for detector in detectors_of_format(fmt):
+            formats_by_name[detector.name] = (*formats_by_name.get(detector.name, ()), fmt.name)
+    return formats_by_name
 
 
 def chosen_detectors(patterns: Iterable[str], known: Collection[str]) -> list[str]:
@@ -209,7 +210,7 @@ def _chosen(log: Log, names: str | Iterable[str] | None) -> list[Detector]:
     if names is None:
         return list(known.values())
     wanted = [names] if isinstance(names, str) else list(names)
-    every = detector_names() if any(name not in known for name in wanted) else dict.fromkeys(known, "")
+    every = detector_names() if any(name not in known for name in wanted) else dict.fromkeys(known, ())
     try:
         chosen = chosen_detectors(wanted, every)
     except UsageError as error:
@@ -217,7 +218,7 @@ def _chosen(log: Log, names: str | Iterable[str] | None) -> list[Detector]:
     return [known.get(name) or _foreign(name, every[name]) for name in chosen]
 
 
-def _foreign(name: str, format: str) -> Detector:
-    """Return a detector that states that it is for logs of another format."""
-    reason = f"it is for logs of the format {format}"
+def _foreign(name: str, formats: tuple[str, ...]) -> Detector:
+    """Return a detector that states that it is for logs of other formats."""
+    reason = f"it is for logs of the format {' or '.join(formats)}"
     return Detector(name, reason, lambda log: [NotAssessed(reason)])
