@@ -35,7 +35,7 @@ POLICY = (
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the page of the checkout, and the runtime and wheels that were built."""
-    built = Path(os.environ.get("LOGREEL_DROP") or ROOT / "build/drop")
+    built = Path(os.environ.get("LOGREEL_DROP") or ROOT / "build/drop").absolute()
     if not (built / "contents.json").is_file():
         if not (pyodide := os.environ.get("LOGREEL_PYODIDE")):
             pytest.skip("the page is not built: make drop PYODIDE=FOLDER, or LOGREEL_PYODIDE=FOLDER")
