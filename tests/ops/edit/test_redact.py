@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import struct
 from functools import reduce
 from pathlib import Path
@@ -14,8 +15,11 @@ import numpy as np
 import pytest
 
 import logreel
+from logreel.layout.layout import Layout
+from logreel.layout.nodes import Field, FixedArray, Scalar, Struct
 from logreel.lenses import Position, lenses
 from logreel.meaning.tracks import distances
+from logreel.ops.edit.field_edits import FieldEdit, LayoutEditor
 from logreel.ops.edit.pictures import black
 from support.builders.contents import content, sample
 from support.builders.ulog_gps import gps_log, pieces
@@ -399,3 +403,25 @@ def test_pyulog_reads_moved_positions(tmp_path: Path) -> None:
     np.testing.assert_allclose(lon[1:], 2, atol=1e-3)
     np.testing.assert_allclose(found["vehicle_local_position"]["ref_lat"], 1, atol=1e-3)
     np.testing.assert_array_equal(found["battery_status"]["voltage_v"], np.float32(16.1))
+
+
+def test_a_text_that_is_cut_to_its_field_ends_in_no_word_that_is_replaced() -> None:
+    layout = Layout(Struct((Field("text", FixedArray(Scalar("char"), 12)), Field("after", Scalar("uint32")))))
+
+    def replaced(text: bytes, _: Any) -> bytes:
+        return re.sub(rb"\b(abc|KIM)\b", b"12345678", text)
+
+    editor = LayoutEditor(layout, [FieldEdit("text", ("text",), content=replaced)])
+    rows = [
+        b"abc KIMONO  \x01\0\0\0",
+        b"KIM         \x02\0\0\0",
+        b"abc         \x03\0\0\0",
+        b"other KIMONO\x04\0\0\0",
+    ]
+    data = np.frombuffer(b"".join(rows), np.uint8).copy()
+    start, size = np.arange(4) * 16, np.full(4, 16)
+    made = editor.apply(data, start, size, np.zeros(4, np.int64))
+    # "12345678 KIM" is what the first text would be cut to.
+    texts = [made.data[at : at + 12].tobytes() for at in start]
+    assert texts == [b"12345678 123", b"12345678    ", b"12345678    ", b"other KIMONO"]
+    assert editor.remaining(made.data, start, size) == []

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, MutableSequence, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,6 +46,8 @@ ChangeNumbers = Callable[[list[Numbers], I64], list[Numbers]]
 ChangeBytes = Callable[[bytes, Callable[[], Mapping[str, Any]]], bytes]
 
 NS = 10**9
+#: How often a text is masked again that was cut to its field; each time it is cut at an earlier word.
+_TURNS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +224,17 @@ class LayoutEditor:
                 new = cleared(target_field.node, old)
             elif edit.content is not None:
                 message = memoryview(data[start[row] : start[row] + size[row]].data)
+                decode = partial(self._decode, message)
                 content, wrap = _unwrapped(target_field.node, old)
-                new = wrap(edit.content(content, lambda message=message: self._decode(message)))  # type: ignore[misc]
+                wanted = edit.content(content, decode)
+                new = wrap(wanted)
+                for _ in range(_TURNS if edit.repeats else 0):
+                    # A text that was cut to its field may end in a part of a word that is itself replaced.
+                    content = _unwrapped(target_field.node, new)[0]
+                    if content == wanted:
+                        break
+                    wanted = edit.content(content, decode)
+                    new = wrap(wanted)
             else:
                 raise UsageError("an edit without a change")
             if new != old:
