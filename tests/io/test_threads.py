@@ -10,6 +10,7 @@ from functools import partial
 
 import pytest
 
+from logreel.io import arrays, platform
 from logreel.io.arrays import ahead, run, run_many
 
 
@@ -71,7 +72,11 @@ def test_stopping_early_leaves_no_thread() -> None:
     assert threading.active_count() == before
 
 
-def test_nested_run_does_not_deadlock() -> None:
+@pytest.mark.parametrize("can_thread", [True, False])
+def test_nested_run_does_not_deadlock(can_thread: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "CAN_THREAD", can_thread and platform.CAN_THREAD)
+    monkeypatch.setattr(arrays, "_helpers", arrays._Helpers())
+
     def nested(first: int) -> int:
         return sum(run([partial(int, number) for number in range(first, first + 10)]))
 

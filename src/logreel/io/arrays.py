@@ -123,7 +123,9 @@ class _Helpers:
         with self._lock:
             if self._pool is None:
                 self._pool = pool(os.cpu_count() or 1, "logreel-helper")
-            return self._pool.submit(call)
+            helpers = self._pool
+        # Without threads the call runs here and now, and may submit others.
+        return helpers.submit(call)
 
 
 def _after_fork() -> None:
