@@ -330,7 +330,7 @@ def _run_command(
         logs.only(f"{command.name} plays one log")
 
     def answer(log: Log) -> int:
-        if log.format != format_name:
+        if log.format not in (format_name, *command.formats):
             raise UsageError(
                 f"a log of format {log.format}; this asks logs of format {format_name}", path=log.name
             )

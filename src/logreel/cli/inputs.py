@@ -582,13 +582,15 @@ def write_each(
 def _is_folder_of(logs: Logs, out: str) -> bool:
     """Return whether OUT is a folder that becomes a log, of the format of the only log."""
     from logreel.outputs.registry import is_log_folder
-    from logreel.registry.registry import format_named
 
     if not is_log_folder(out) or not isinstance(logs.each[0], str) or logs.each[0] == STDOUT:
         return False
+    from logreel.ops.rewrite.folders import folder_for
+    from logreel.registry.registry import format_named
+
     with logs.open(logs.each[0]) as log:
         fmt = format_named(log.format)
-    return fmt is not None and fmt.new_folder is not None
+        return fmt is not None and folder_for(fmt, log)[0] is not None
 
 
 def _has_output(code: int) -> bool:

@@ -57,6 +57,7 @@ class Command:
     prints    True: *run* may write to standard output, because it runs code of the user
     opens     False: *run* is called with a path, which may be that of a log of another format or of no log, and returns
               a Content
+    formats   names of further formats whose logs it takes
     """
 
     name: str
@@ -67,6 +68,7 @@ class Command:
     plays: bool = False
     prints: bool = False
     opens: bool = True
+    formats: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -548,7 +548,7 @@ def _create_folder(
     except BaseException:
         out.discard()
         raise
-    return Writer(out, format_writer, flush_every, sync, describe=lambda: new.finish([path], **own))
+    return Writer(out, format_writer, flush_every, sync, describe=lambda: new.finish([path], {}, **own))
 
 
 #: Names of types of options that are compared with their values.

@@ -80,6 +80,8 @@ PACKED, FILE, MESSAGE = ".zstd", "file", "message"
 #: Values of ``storage``: in what the files of a folder are, with their suffixes.
 SQLITE, MCAP = "sqlite3", "mcap"
 STORAGES = {SQLITE: ".db3", MCAP: ".mcap"}
+#: Metadata of a log that files in MCAP do not have.
+DESCRIBED = ("ros_distro", "custom_data")
 #: Most files of a folder; bytes of a message in tables and index besides its own; bytes that are compared at once.
 MOST_FILES, _ROW_BYTES, _PIECE = 10_000, 36, 1 << 20
 #: Languages of definitions that bags of ROS 2 have.
@@ -480,22 +482,23 @@ def metadata_file(log: Log) -> Content:
         FileSpan(os.path.basename(part.source.name), part.message_count, part.start, part.end)
         for part in log.parts
     ]
-    return _metadata_of(log, files, SQLITE)
+    return _metadata_of(log, files, MCAP if log.format == MCAP else SQLITE, log.metadata)
 
 
-def _metadata_of(log: Log, files: Sequence[FileSpan], storage: str) -> Content:
+def _metadata_of(log: Log, files: Sequence[FileSpan], storage: str, metadata: Mapping[str, Any]) -> Content:
     topics = dict[str, tuple[TopicRow, int]]()
     for number, ch in enumerate(log.match(None)):
         row = declare(number, ch.topic, ch.schema, ch.metadata, copied=True).row
         topics[row.name] = row, len(ch) + (topics[row.name][1] if row.name in topics else 0)
     compression = "FILE" if all(file.path.endswith(PACKED) for file in files) else ""
-    compression = "MESSAGE" if any(part.format_state.packed.any() for part in log.parts) else compression
-    custom = log.metadata.get("custom_data")
+    if log.format != MCAP and any(part.format_state.packed.any() for part in log.parts):
+        compression = "MESSAGE"
+    custom = metadata.get("custom_data")
     text = metadata_text(
         storage,
         files,
         [topics[name] for name in sorted(topics)],
-        str(log.metadata.get("ros_distro", "")),
+        str(metadata.get("ros_distro", "")),
         {str(name): str(value) for name, value in custom.items()} if isinstance(custom, Mapping) else {},
         ("zstd" if compression else "", compression),
     )
@@ -537,13 +540,12 @@ def _cuts(
     log: Log, max_bag_size: int | None = None, max_bag_duration: float | None = None, **_: object
 ) -> list[int]:
     """Return where further files begin: after the message with which one has its size, or its duration, in time."""
-    bag: Bag = log.format_state
-    messages = bag.file.messages
-    order = np.argsort(messages.time, kind="stable")
-    time = messages.time[order]
-    ends = np.cumsum(messages.size[order] + _ROW_BYTES, dtype=np.float64)
+    if max_bag_size is None and max_bag_duration is None:
+        return []
+    time, size, tables = _sizes(log)
+    ends = np.cumsum(size + _ROW_BYTES, dtype=np.float64)
     # Each file has the other tables, and messages leave room in pages.
-    tables = min(_tables_bytes(bag), log.size)
+    tables = min(tables, log.size)
     ends *= (log.size - tables) / ends[-1] if len(ends) else 1
     cuts, lo = list[int](), 0
     while lo < len(time):
@@ -563,6 +565,21 @@ def _cuts(
     return cuts
 
 
+def _sizes(log: Log) -> tuple[I64, I64, int]:
+    """Return times and sizes of messages in the order of time, and about the bytes that each file has besides."""
+    if log.format == MCAP:
+        batches = list(log.index.select_batches())
+        time, size = (
+            np.concatenate([np.zeros(0, np.int64), *(getattr(batch, name) for batch in batches)])
+            for name in ("time", "size")
+        )
+        return time, size, sum({ch.schema: len(ch.schema.text) for ch in log.channels.values()}.values())
+    bag: Bag = log.format_state
+    messages = bag.file.messages
+    order = np.argsort(messages.time, kind="stable")
+    return messages.time[order], messages.size[order], _tables_bytes(bag)
+
+
 def _tables_bytes(bag: Bag) -> int:
     """Return about the bytes that topics, definitions and metadata have in each file of a folder."""
     texts = [bag.file.metadata]
@@ -571,10 +588,26 @@ def _tables_bytes(bag: Bag) -> int:
     return sum(map(len, texts)) + 2 * len(TABLES) * PAGE
 
 
-def _describe(paths: Sequence[str], compression_mode: str = "", storage: str = SQLITE, **_: object) -> None:
-    """Write the ``metadata.yaml`` of a folder for its databases and the new ones *paths*; pack these if others are.
+def _holds(log: Log) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
+    """Return the storage of folders that have *log*, an MCAP with messages of ROS 2, and what its files say."""
+    if log.format != MCAP:
+        return None
+    stated = "rosbag2" in log.metadata or log.metadata[MCAP].get("profile") == "ros2"
+    is_bag = stated or all(ch.metadata.get("message_encoding") == CDR for ch in log.match(None))
+    return ({"storage": MCAP}, {"profile": "ros2"}) if is_bag else None
 
-    storage  ``mcap``: they become files in MCAP
+
+def _describe(
+    paths: Sequence[str],
+    metadata: Mapping[str, Any],
+    compression_mode: str = "",
+    storage: str | None = None,
+    **_: object,
+) -> None:
+    """Write the ``metadata.yaml`` of a folder for its files and the new ones *paths*; pack these if others are.
+
+    metadata  of the log, for files in MCAP, which do not have those of a bag
+    storage   that which the new files get, in whatever they are written; None: that of the other files, or a database
     """
     place = Path(paths[0]).parent
     before = bag_folder(str(place), os.listdir(place))
@@ -582,42 +615,54 @@ def _describe(paths: Sequence[str], compression_mode: str = "", storage: str = S
     old = [path for path in before.parts if not path.endswith(ACTIVE)] if before is not None else []
     old = [path for path in old if path not in paths]
     is_packed = compression_mode == FILE or (bool(old) and all(path.endswith(PACKED) for path in old))
-    with open_log([*old, *paths], anyway=True) as log:
+    if storage is None:
+        storage = MCAP if old and all(STORAGES[MCAP] in Path(path).suffixes for path in old) else SQLITE
+    with open_log([*paths], anyway=True) as log:
+        metadata = {**metadata, **log.metadata}
+    new = [_stored_as(path, storage) for path in paths]
+    for path, stored in zip(paths, new, strict=True):
+        if path != stored:
+            _store_again(path, stored, metadata)
+    with open_log([*old, *new], anyway=True) as log:
         spans = [
             FileSpan(
-                _stored_as(os.path.basename(part.source.name), storage)
-                + PACKED * (is_packed and part.source.name in paths),
+                os.path.basename(part.source.name) + PACKED * (is_packed and part.source.name in new),
                 part.message_count,
                 part.start,
                 part.end,
             )
             for part in log.parts
         ]
-        text = _metadata_of(log, spans, storage).read()
-    for path in paths if storage == MCAP else ():
-        _store_in_mcap(path)
-    for path in paths if is_packed else ():
-        _pack_file(_stored_as(path, storage))
+        stated = before.metadata if before is not None else {}
+        text = _metadata_of(log, spans, storage, {**stated, **log.metadata, **metadata}).read()
+    for path in new if is_packed else ():
+        _pack_file(path)
     replace_text(place / METADATA, text.decode("utf-8", "replace"))
 
 
 def _stored_as(path: str, storage: str) -> str:
-    """Return the name of a file in another storage than that in which it was written."""
-    return path.removesuffix(STORAGES[SQLITE]) + STORAGES[storage] if storage != SQLITE else path
+    """Return the name of a file in a storage."""
+    return os.path.splitext(path)[0] + STORAGES[storage]
 
 
-def _store_in_mcap(path: str) -> None:
-    """Replace a database by an MCAP with its channels and messages; raises LogError if these differ."""
-    new = _stored_as(path, MCAP)
+def _store_again(path: str, new: str, metadata: Mapping[str, Any]) -> None:
+    """Replace a file by one in another storage with its channels and messages; raises LogError if these differ.
+
+    metadata  of the log, which a database has
+    """
+    options: dict[str, Any] = {"profile": "ros2"} if new.endswith(STORAGES[MCAP]) else {}
     with open_log(path) as log:
-        with create(new, profile="ros2") as w:
+        with create(new, **options) as w:
+            for name, value in metadata.items() if not options else ():
+                if name in DESCRIBED:
+                    w.metadata(name, value)
             for ch in log.match(None):
                 w.add_channel(ch.topic, ch.schema, ch.metadata)
             for channel, time, payloads in _stored(log):
                 w.write_payloads(channel, time, payloads)
         with open_log(new) as written:
             if _digest(written) != _digest(log):
-                raise LogError("the file in MCAP has other messages than the database", path=new)
+                raise LogError("has other messages than the file it was made of", path=new)
     os.unlink(path)
 
 
@@ -652,12 +697,14 @@ NEW_FOLDER = NewFolder(
     ("compression_mode", "max_bag_size", "max_bag_duration", "storage"),
     _inside,
     _cuts,
+    _holds,
+    DESCRIBED,
 )
 
 COMMANDS = (
     Command(
         "metadata",
-        "Write the metadata.yaml of a folder of databases, so that ros2 bag opens it.",
+        "Write the metadata.yaml of a folder of databases or MCAP files, so that ros2 bag opens it.",
         metadata_file,
         (),
         (
@@ -667,5 +714,6 @@ COMMANDS = (
             ),
             Example("logreel rosbag2 metadata walk.db3 -o walk.yaml", "what it would be for one file"),
         ),
+        formats=(MCAP,),
     ),
 )

@@ -341,7 +341,7 @@ class FolderPlace:
 
     def describe(self, files: Sequence[str]) -> None:
         """Write what lies beside the files of the folder, which are complete."""
-        self.format.new_folder().finish(files)
+        self.format.new_folder().finish(files, {})
 
 
 class _Nowhere(io.RawIOBase):

@@ -78,8 +78,14 @@ def rewrite(
     UnsupportedError for a format that cannot be written, LogError if the output exists or cannot be written.
     """
     if out is None and target.stream is None and is_folder_name(target.path):
+        skipped = [] if skipped is None else skipped
+        changed = skipped if transforms else None
         return to_folder(
-            parts, target, lambda logs, to: rewrite(logs, to, by_time, transforms, None, skipped), rewrite
+            parts,
+            target,
+            lambda logs, to: rewrite(logs, to, by_time, transforms, None, skipped),
+            rewrite,
+            changed,
         )
     plain = dict.fromkeys(
         note for part in parts for note in decrypted_notes(part.log, isinstance(out, DryRun))

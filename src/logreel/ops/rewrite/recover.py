@@ -96,8 +96,13 @@ def recover(
         # An index may not list all messages.
         log = read_itself(opened).reread()
         path, stream, name = log_output_of(_finished_name(log.name) if dst is None else dst, format)
+        is_folder = stream is None and is_folder_name(path)
+        if is_folder and log is not opened:
+            # What describes the files, they do not say themselves.
+            stated = log.metadata
+            log = log.derive(metadata=lambda: {**opened.metadata, **stated})
         target = Target.of(
-            path, options, stream=stream, format=name, thorough=True, foreign=True, repairs=True
+            path, options, stream=stream, format=name, thorough=True, foreign=not is_folder, repairs=True
         )
         part = part_of(log, chosen)
         try:
@@ -126,7 +131,7 @@ def _folder_recovered(opened: Log, dst: str, options: CopyOptions) -> Recovered:
         return done
 
     target = Target.of(dst, options, thorough=True, foreign=True, repairs=True)
-    done = each_to_folder(opened.parts, target, write)
+    done = each_to_folder(opened, target, write)
     return Recovered(done.path, done.size, done.channels, done.notes, done.skipped, tuple(lost))
 
 
