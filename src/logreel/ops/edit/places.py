@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -140,6 +140,7 @@ class Finder:
         self._count = len(targets)
         self._fixed = [_fixed_places(layout, target_field) for target_field in targets]
         self._least = layout.measure.least
+        self._constant = list(_constant_start(layout.root))
         tree = _Tree()
         for number, target_field in enumerate(targets):
             if self._fixed[number] is None:
@@ -152,9 +153,14 @@ class Finder:
     def find(self, data: Buffer, start: I64, size: I64) -> tuple[list[FieldRanges], I64]:
         """Return the places of each target in the messages data[start:start + size], and the rows of bad messages.
 
-        A message that ends before its Layout is bad; its fields have no places.
+        A message that ends before its Layout, or begins with other constant bytes, is bad; its fields have no places.
         """
         bad = size < self._least
+        for at, expected in self._constant:
+            # Fields at fixed places are not walked to, but another encoding has something else there.
+            fits = np.flatnonzero(~bad)
+            begins = np.asarray(data)[start[fits][:, None] + np.arange(at, at + len(expected))]
+            bad[fits] = (begins != np.frombuffer(expected, np.uint8)).any(axis=1)
         by_row: list[list[list[tuple[int, int]]]] = []
         rows: list[int] = []
         if self._walk is not None:
@@ -183,6 +189,18 @@ class Finder:
         flat = [(row, lo, hi) for row, out in zip(rows, by_row, strict=True) for lo, hi in out[number]]
         table = np.array(flat, np.int64).reshape(len(flat), 3)
         return FieldRanges(table[:, 0], start[table[:, 0]] + table[:, 1], table[:, 2] - table[:, 1])
+
+
+def _constant_start(root: Node) -> Iterator[tuple[int, bytes]]:
+    """Yield places and constant bytes of the members before the first of variable size."""
+    at = 0
+    for member in root.fields if isinstance(root, Struct) else ():
+        if isinstance(member.node, Expect):
+            yield at, member.node.data
+        size = measure(member.node)
+        if size.size is None:
+            return
+        at += size.size
 
 
 def _fixed_places(layout: Layout, target_field: TargetField) -> tuple[tuple[int, ...], int] | None:

@@ -409,7 +409,12 @@ def editor_of(ch: Channel, edits: list[FieldEdit]) -> Editor:
 
     editor = tree_editor(ch, layout, edits)
     if editor is None:
-        text = f"fields of {ch.topic!r} cannot be changed: its messages are {ch.schema.encoding or 'bytes'}"
+        from logreel.schemas.cdr import CdrDecoder
+
+        what = ch.schema.encoding or "bytes"
+        if isinstance(ch.decoder, CdrDecoder):
+            what = "in an encoding of CDR that logreel reads, but does not write"
+        text = f"fields of {ch.topic!r} cannot be changed: its messages are {what}"
         raise UsageError(text, path=ch.log.name, hint="drop the topic instead")
     return editor
 
