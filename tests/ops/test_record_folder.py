@@ -124,3 +124,49 @@ def test_a_folder_whose_recorder_was_killed(tmp_path: Path) -> None:
     assert logreel.recover(folder / "drive_0.db3.active").messages == 5
     logreel.record(lines(5), f"{folder}/", mode="a")
     assert len(read(folder)) == 10
+
+
+def test_a_recording_in_files_of_mcap(tmp_path: Path, run: Run) -> None:
+    """They are written as databases, and become MCAP when the recording is complete; further files do as well."""
+    folder = tmp_path / "drive"
+    (tmp_path / "lines").write_text("\n".join(lines(0, 10)) + "\n")
+    more = ("--from", tmp_path / "lines", "--option", "storage=mcap")
+    done = run("record", f"{folder}/", *more, "--split-duration", "4s", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["parts"] == [f"{folder}/drive_{n}.mcap" for n in range(3)]
+    for n in range(3, 5):
+        assert sorted(path.name for path in folder.iterdir()) == [
+            *(f"drive_{k}.mcap" for k in range(n)),
+            "metadata.yaml",
+        ]
+        log = logreel.open(folder)
+        assert log.metadata["rosbag2"]["storage"] == "mcap"
+        assert log["/count"].schema.encoding == "ros2msg"
+        assert read(folder) == [(m.channel.topic, m.time, bytes(m.data)) for m in log.messages()]
+        assert log["/count"]["data"].tolist() == [*range(10), *range(10, 10 + 5 * (n - 3))]
+        again = logreel.record(lines(10 + 5 * (n - 3)), f"{folder}/", mode="a")
+        assert again.parts == (f"{folder}/drive_{n}.mcap",)
+    # Metadata that only the folder has stay.
+    file = folder / "metadata.yaml"
+    file.write_text(file.read_text().replace("custom_data: ~", "custom_data:\n    site: north"))
+    logreel.record(lines(20), f"{folder}/", mode="a")
+    assert logreel.open(folder).metadata["custom_data"] == {"site": "north"}
+    assert len(read(folder)) == 25
+    refused = run("record", f"{folder}/", *more, "--append")
+    assert (refused.code, "keeps its storage" in refused.err) == (2, True)
+    assert len(read(folder)) == 25
+
+
+def test_options_of_a_folder_that_is_recorded(tmp_path: Path) -> None:
+    done = logreel.record(lines(0), f"{tmp_path}/packed/", compression_mode="file")
+    assert done.parts == (f"{tmp_path}/packed/packed_0.db3.zstd",)
+    assert done.size == (tmp_path / "packed" / "packed_0.db3.zstd").stat().st_size
+    assert len(read(tmp_path / "packed")) == 5
+    for options, words in (
+        ({"storage": "zip"}, "sqlite3 or mcap"),
+        ({"max_bag_size": 1000}, "split_size"),
+        ({"storage": "mcap", "compression_mode": "message"}, "leave out compression_mode"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            logreel.record(lines(0), f"{tmp_path}/new/", **options)
+    assert not (tmp_path / "new").exists()

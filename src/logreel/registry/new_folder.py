@@ -15,7 +15,7 @@ class NewFolder:
     part     returns the name of a file: ``part(name of the folder, number from 0, **options)``; without options, or
              with those of *holds*, the name under which it is written
     finish   writes what lies beside the files, when these are complete: ``finish(paths, metadata, **options)``, with
-             *described* of the log
+             *described* of the log; returns the paths of the files, which may have other names then
     options  names of options of the folder, which those of ``Format.create`` are not
     inside   returns options of ``Format.create`` for the files: ``inside(**options)``; raises UsageError for values
              that they cannot have
@@ -26,7 +26,7 @@ class NewFolder:
     """
 
     part: Callable[..., str]
-    finish: Callable[..., object]
+    finish: Callable[..., Sequence[str]]
     options: Collection[str] = ()
     inside: Callable[..., Mapping[str, Any]] = lambda **options: {}
     cuts: Callable[..., Sequence[int]] = lambda log, **options: ()

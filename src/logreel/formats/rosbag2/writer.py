@@ -603,8 +603,10 @@ def _describe(
     compression_mode: str = "",
     storage: str | None = None,
     **_: object,
-) -> None:
+) -> list[str]:
     """Write the ``metadata.yaml`` of a folder for its files and the new ones *paths*; pack these if others are.
+
+    Return the paths of the new files.
 
     metadata  of the log, for files in MCAP, which do not have those of a bag
     storage   that which the new files get, in whatever they are written; None: that of the other files, or a database
@@ -638,6 +640,7 @@ def _describe(
     for path in new if is_packed else ():
         _pack_file(path)
     replace_text(place / METADATA, text.decode("utf-8", "replace"))
+    return [path + PACKED for path in new] if is_packed else new
 
 
 def _stored_as(path: str, storage: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import IO, Any, Self, TypedDict, cast
@@ -179,10 +180,9 @@ def record(
     recording = Recording.of(recording, options)
     own = {name: value for name, value in options.items() if name not in RecordOptions.__annotations__}
     name, stream = name_and_stream(path)
-    place = FolderPlace.of(name, recording) if stream is None and is_folder_name(name) else None
+    place = FolderPlace.of(name, recording, own) if stream is None and is_folder_name(name) else None
     target, name = name, name if place is None else place.path
-    if place is not None and place.is_log and "compression" in own:
-        raise UsageError("a folder that is continued keeps its compression", hint="leave out compression=")
+    own = own if place is None else place.inside(own)
     appends = recording.mode == "a" and stream is None and place is None and os.path.lexists(name)
     if recording.mode == "a" and (recording.split_size or recording.split_duration or like is not None):
         raise UsageError(
@@ -211,8 +211,8 @@ def record(
     with contextlib.ExitStack() as stack:
         # The new log may read from it until it is complete.
         log = None if like is None else stack.enter_context(as_open_log(like, definitions))
-        if log is not None and place is not None and place.is_log and log.format != fmt.name:
-            raise LogError(f"its files are not of {fmt.title}, which is written: not continued", path=target)
+        if log is not None and place is not None:
+            place.check(log)
         if log is not None and fmt.name in (log.format, log.converted_from):
             own = fmt.like(log.metadata) | own
 
@@ -281,10 +281,10 @@ def record(
                 say(f"{active} holds what was written{before}")
             raise
         lines.close()
-    size = sum(os.stat(file).st_size for file in writer.files) if stream is None else stream.tell()
-    if place is not None:
-        place.describe(writer.files)
-    return _result(target, writer, lines, session, topics, stopped, bool(split), size)
+    files = writer.files if place is None else place.describe(writer.files)
+    size = sum(os.stat(file).st_size for file in files) if stream is None else stream.tell()
+    done = _result(target, writer, lines, session, topics, stopped, bool(split), size)
+    return replace(done, parts=tuple(files))
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,16 +294,18 @@ class FolderPlace:
     folder  path of the folder
     path    of the file; of a split log that to which numbers are added
     is_log  whether the folder is a log already, which is continued
+    options  those of the folder
     """
 
     format: Any
     folder: str
     path: str
     is_log: bool
+    options: Mapping[str, Any]
 
     @classmethod
-    def of(cls, name: str, recording: Recording) -> Self:
-        """Return the place for *name*, which ends with a slash.
+    def of(cls, name: str, recording: Recording, own: Mapping[str, Any]) -> Self:
+        """Return the place for *name*, which ends with a slash; *own*: options of the folder and its files.
 
         In a folder that is continued it is the next file. Raises UsageError for a format without folders, LogError for
         a folder that is not empty, or, with mode ``a``, that is no log of the format.
@@ -316,17 +318,37 @@ class FolderPlace:
         if recording.ring is not None:
             raise UsageError("windows are logs of their own, not files of one folder", path=name)
         fmt: Any = able[0]
-        part, base, number = fmt.new_folder().part, os.path.basename(os.path.abspath(folder)), 0
+        new, base, number = fmt.new_folder(), os.path.basename(os.path.abspath(folder)), 0
         entries = os.listdir(folder) if os.path.isdir(folder) else []
         if entries and recording.mode != "a":
             text = "is a folder that is not empty: not replaced"
             raise LogError(text, path=name, hint="record into another folder, or append to this one")
         if entries and (fmt.folder is None or fmt.folder(folder, entries) is None):
             raise LogError(f"is a folder, but not {fmt.title}", path=name)
-        while any(file.startswith(part(base, number)) for file in entries):
+        # Whatever the suffix of the files is.
+        while any(file.startswith(Path(new.part(base, number)).stem + ".") for file in entries):
             number += 1
-        plain = base + fmt.suffixes[0] if recording.split else part(base, number)
-        return cls(fmt, folder, os.path.join(folder, plain), bool(entries))
+        plain = base + fmt.suffixes[0] if recording.split else new.part(base, number)
+        chosen = {name: own[name] for name in new.options if name in own}
+        return cls(fmt, folder, os.path.join(folder, plain), bool(entries), chosen)
+
+    def inside(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the options of the files among *own*; raises UsageError for options that a recording cannot have."""
+        if self.is_log and (fixed := [*self.options, *(name for name in ("compression",) if name in own)]):
+            text = f"a folder that is continued keeps its {fixed[0].partition('_')[0]}"
+            raise UsageError(text, hint=f"leave out {fixed[0]}=")
+        new = self.format.new_folder()
+        if divides := self.options.keys() & inspect.signature(new.cuts).parameters.keys():
+            text = f"{min(divides)} divides a log that is complete"
+            raise UsageError(text, hint="leave it out: split_size= and split_duration= begin further files")
+        files = {name: value for name, value in own.items() if name not in self.options}
+        return files | dict(new.inside(**self.options))
+
+    def check(self, log: Log) -> None:
+        """Raise LogError if the folder is *log*, but another file of the format cannot lie beside its files."""
+        if self.is_log and log.format != self.format.name and self.format.new_folder().holds(log) is None:
+            text = f"its files are not of {self.format.title}, which is written: not continued"
+            raise LogError(text, path=self.folder)
 
     @contextlib.contextmanager
     def made(self) -> Iterator[None]:
@@ -339,9 +361,10 @@ class FolderPlace:
                 os.rmdir(self.folder)
             raise
 
-    def describe(self, files: Sequence[str]) -> None:
-        """Write what lies beside the files of the folder, which are complete."""
-        self.format.new_folder().finish(files, {})
+    def describe(self, files: Sequence[str]) -> Sequence[str]:
+        """Write what lies beside the files of the folder, which are complete; return what these are called then."""
+        described: Sequence[str] = self.format.new_folder().finish(files, {}, **self.options)
+        return described
 
 
 class _Nowhere(io.RawIOBase):
