@@ -193,3 +193,32 @@ def test_a_folder_that_logreel_records_is_followed(tmp_path: Path) -> None:
     follower.__exit__()
     assert [time for _, time, _ in follower.got] == [START + n * 10**9 for n in range(40)]
     assert len(logreel.open(tmp_path / "drive").parts) == 5
+
+
+def test_a_folder_of_mcap_is_followed_part_after_part(tmp_path: Path) -> None:
+    """Files grow byte by byte, as ``ros2 bag record -s mcap`` writes them: there is no summary before their end."""
+    folder, messages = tmp_path / "drive", walk(90, 300)
+    folder.mkdir()
+    contents = list[bytes]()
+    for part in range(3):
+        with logreel.create(tmp_path / "part.mcap", profile="ros2", chunk_bytes=500, force=True) as w:
+            numbers = [
+                w.add_channel(topic.name, logreel.Schema(topic.type, "ros2msg", topic.definition))
+                for topic in TOPICS
+            ]
+            for topic, at, data in messages[30 * part : 30 * part + 30]:
+                w.write(numbers[topic - 1], at, data)
+        contents.append((tmp_path / "part.mcap").read_bytes())
+    (folder / "drive_0.mcap").write_bytes(contents[0][:2000])
+    log = open_growing(folder)
+    assert log is not None
+    with Follower(log) as follower:
+        for part, content in enumerate(contents):
+            with (folder / f"drive_{part}.mcap").open("ab") as file:
+                for lo in range(file.tell(), len(content), 1500):
+                    file.write(content[lo : lo + 1500])
+                    file.flush()
+                    time.sleep(0.01)
+        follower.wait(90)
+    assert follower.got == rows(messages)
+    assert Path(log.name).name == "drive_2.mcap"
