@@ -592,7 +592,7 @@ def _holds(log: Log) -> tuple[Mapping[str, Any], Mapping[str, Any]] | None:
     """Return the storage of folders that have *log*, an MCAP with messages of ROS 2, and what its files say."""
     if log.format != MCAP:
         return None
-    stated = "rosbag2" in log.metadata or log.metadata[MCAP].get("profile") == "ros2"
+    stated = "rosbag2" in log.metadata or log.metadata.get(MCAP, {}).get("profile") == "ros2"
     is_bag = stated or all(ch.metadata.get("message_encoding") == CDR for ch in log.match(None))
     return ({"storage": MCAP}, {"profile": "ros2"}) if is_bag else None
 
@@ -618,7 +618,8 @@ def _describe(
     old = [path for path in old if path not in paths]
     is_packed = compression_mode == FILE or (bool(old) and all(path.endswith(PACKED) for path in old))
     if storage is None:
-        storage = MCAP if old and all(STORAGES[MCAP] in Path(path).suffixes for path in old) else SQLITE
+        in_mcap = all(path.removesuffix(PACKED).endswith(STORAGES[MCAP]) for path in old)
+        storage = MCAP if old and in_mcap else SQLITE
     with open_log([*paths], anyway=True) as log:
         metadata = {**metadata, **log.metadata}
     new = [_stored_as(path, storage) for path in paths]
@@ -636,7 +637,7 @@ def _describe(
             for part in log.parts
         ]
         stated = before.metadata if before is not None else {}
-        text = _metadata_of(log, spans, storage, {**stated, **log.metadata, **metadata}).read()
+        text = _metadata_of(log, spans, storage, {**metadata, **stated, **log.metadata}).read()
     for path in new if is_packed else ():
         _pack_file(path)
     replace_text(place / METADATA, text.decode("utf-8", "replace"))

@@ -334,7 +334,8 @@ class FolderPlace:
 
     def inside(self, own: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options of the files among *own*; raises UsageError for options that a recording cannot have."""
-        if self.is_log and (fixed := [*self.options, *(name for name in ("compression",) if name in own)]):
+        fixed = [name for name in (*self.options, "compression") if name in own]
+        if self.is_log and fixed:
             text = f"a folder that is continued keeps its {fixed[0].partition('_')[0]}"
             raise UsageError(text, hint=f"leave out {fixed[0]}=")
         new = self.format.new_folder()

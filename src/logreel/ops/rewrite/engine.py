@@ -79,13 +79,12 @@ def rewrite(
     """
     if out is None and target.stream is None and is_folder_name(target.path):
         skipped = [] if skipped is None else skipped
-        changed = skipped if transforms else None
         return to_folder(
             parts,
             target,
             lambda logs, to: rewrite(logs, to, by_time, transforms, None, skipped),
             rewrite,
-            changed,
+            skipped if transforms else None,
         )
     plain = dict.fromkeys(
         note for part in parts for note in decrypted_notes(part.log, isinstance(out, DryRun))
