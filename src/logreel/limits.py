@@ -33,7 +33,7 @@ class Limits:
     small_chunk_bytes  size in bytes up to which a chunk is unpacked however small its packed bytes are
     chunk_ratio        larger chunks are unpacked to so many times their packed bytes
     cache_bytes        bytes of unpacked chunks that are kept in memory
-    spool_bytes        bytes of unpacked chunks that are kept in a temporary file, where unpacking is slow
+    spool_bytes        bytes of unpacked chunks that are kept in a temporary file, where they are needed again
     event_json_bytes   greatest size of the unpacked event definitions of a ULog in bytes
     index_entries      greatest number of entries of an index: channels × chunks
     remote_bytes       bytes of a remote log that are downloaded
@@ -60,11 +60,11 @@ class Limits:
     cache_bytes: int = _limit(
         64 << 20,
         "tables and copies read each chunk once; random access reads neighbours again",
-        "the chunk that was used least recently is dropped, and unpacked again when it is needed",
+        "the chunk that was used least recently is dropped; where it is unpacked again, `spool_bytes` counts",
     )
     spool_bytes: int = _limit(
         16 << 30,
-        "bz2 unpacks slower than a disk reads; the temporary folder may be small",
+        "a disk reads faster than bz2 unpacks, and no slower than zstd; at most half of the space that is left is used",
         "chunks are unpacked again when they are needed",
     )
     event_json_bytes: int = _limit(

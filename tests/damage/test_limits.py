@@ -5,12 +5,17 @@ from __future__ import annotations
 import dataclasses
 import lzma
 import re
+import shutil
 import struct
 import subprocess
 import sys
+import tempfile
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 import logreel
@@ -18,6 +23,10 @@ from harness import SANITIZED
 from logreel.errors import UnsupportedError, UsageError
 from logreel.io.source import ChunkCache
 from logreel.limits import VARIABLE, Limits, default_limits, fixed_limits
+
+if TYPE_CHECKING:
+    from logreel.formats.mcap.records import Chunk
+    from logreel.io.source import Buffer, Source
 
 PAGE = Path(__file__).parents[2] / "docs" / "limits.md"
 MIB = 1 << 20
@@ -179,8 +188,6 @@ def test_a_stated_size_alone_takes_no_memory() -> None:
 
 
 def test_unpacked_chunks_are_kept_up_to_the_limit_of_the_cache() -> None:
-    import numpy as np
-
     unpacked: list[int] = []
 
     def unpack(n: int) -> np.ndarray:
@@ -198,8 +205,6 @@ def test_unpacked_chunks_are_kept_up_to_the_limit_of_the_cache() -> None:
 
 @pytest.mark.parametrize(("spool", "again"), [(900, []), (899, [0])])
 def test_slow_chunks_are_spooled_up_to_the_limit(spool: int, again: list[int]) -> None:
-    import numpy as np
-
     unpacked: list[int] = []
 
     def unpack(n: int) -> np.ndarray:
@@ -211,6 +216,97 @@ def test_slow_chunks_are_spooled_up_to_the_limit(spool: int, again: list[int]) -
         assert (cache(n) == n).all()
     assert (cache(0) == 0).all()
     assert unpacked[9:] == again
+
+
+class Counted:
+    """A cache of nine chunks of 100 bytes, of which three are kept, and the numbers of those that were unpacked."""
+
+    def __init__(self, slow: bool = False, secret: bool = False, spool: int = 900) -> None:
+        self.unpacked = Counter[int]()
+        self.cache = ChunkCache(
+            self._unpack, [100] * 9, slow, Limits(cache_bytes=300, spool_bytes=spool), secret
+        )
+
+    def _unpack(self, n: int) -> np.ndarray:
+        self.unpacked[n] += 1
+        return np.full(100, n, np.uint8)
+
+    def read(self, times: int) -> set[int]:
+        """Read all chunks *times* times; return how often chunks were unpacked until now."""
+        for _ in range(times):
+            for n in range(9):
+                assert (self.cache(n) == n).all()
+        return set(self.unpacked.values())
+
+
+def test_chunks_that_are_needed_again_are_unpacked_twice_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Counted().read(5) == {2}
+    assert Counted(slow=True).read(5) == {1}
+    # Decrypted bytes are not written, and no more bytes than the limit allows.
+    assert Counted(slow=True, secret=True).read(5) == {5}
+    assert Counted(spool=899).read(5) == {5}
+    # Neither is a folder filled that has no room.
+    left = shutil.disk_usage(tempfile.gettempdir())._replace(free=1799)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: left)
+    assert Counted().read(5) == {5}
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: left._replace(free=1800))
+    assert Counted().read(5) == {2}
+
+
+def test_a_log_read_once_writes_no_temporary_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**_: object) -> None:
+        raise AssertionError("a temporary file is made")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    assert Counted().read(1) == {1}
+    with pytest.raises(AssertionError, match="temporary file"):
+        Counted().read(2)
+
+
+def test_a_full_disk_loses_no_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    from logreel.io import platform
+
+    write, written = platform.write_at, list[int]()
+
+    def fill(handle: int, data: Buffer, at: int) -> None:
+        if len(written) == 4:
+            raise OSError(28, "No space left on device")
+        written.append(at)
+        write(handle, data, at)
+
+    monkeypatch.setattr("logreel.io.source.write_at", fill)
+    counted = Counted()
+    counted.read(5)
+    assert [counted.unpacked[n] for n in range(9)] == [2] * 4 + [5] * 5
+
+
+@pytest.mark.parametrize("job", [logreel.health, logreel.summary, logreel.report])
+@pytest.mark.parametrize("packing", ["mcap", "bag"])
+def test_chunks_are_unpacked_twice_at_most(
+    job: Callable[[logreel.Log], object], packing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from logreel.formats.mcap import chunks as of_mcap
+    from logreel.formats.rosbag import chunks as of_bags
+    from support.samples.rosbag.builder import drive
+    from support.samples.ulog.builder import flight
+
+    path = tmp_path / f"log.{packing}"
+    if packing == "mcap":
+        logreel.convert(flight(20), path, raw=True, compression="zstd", chunk_bytes=32 << 10)
+    else:
+        path.write_bytes(drive(6, "lz4", 32 << 10))
+    module = of_mcap if packing == "mcap" else of_bags
+    unpack, unpacked = module.unpack, Counter[int]()
+
+    def counted(source: Source, chunk: Chunk) -> object:
+        unpacked[chunk.pos] += 1
+        return unpack(source, chunk)
+
+    monkeypatch.setattr(module, "unpack", counted)
+    with logreel.open(path, limits=Limits(cache_bytes=128 << 10)) as log:
+        job(log)
+    assert len(unpacked) > 10
+    assert max(unpacked.values()) <= 2
 
 
 def test_event_definitions_beyond_their_limit_are_not_used() -> None:

@@ -568,27 +568,31 @@ class ChunkCache:
     sizes   greatest size of each chunk in bytes
     slow    True if unpacking takes longer than reading a file
     limits  bytes of unpacked chunks that are kept in memory, and in a temporary file
+    secret  True if no unpacked byte may be written to a file
 
-    Small logs stay in memory. Of larger ones, slowly unpacked chunks go to a mapped temporary file, whose pages the
-    system can evict and read again; otherwise the most recently used chunks are kept.
+    The most recently used chunks are kept. Of logs that are larger than that, a chunk that is unpacked a second time
+    goes to a temporary file, slowly unpacked ones the first time. It is mapped from there, as long as it is kept.
     """
 
     def __init__(
-        self, unpack: Callable[[int], Buffer], sizes: Sequence[int], slow: bool, limits: Limits
+        self,
+        unpack: Callable[[int], Buffer],
+        sizes: Sequence[int],
+        slow: bool,
+        limits: Limits,
+        secret: bool = False,
     ) -> None:
-        self._unpack, self._most = unpack, limits.cache_bytes
+        self._unpack, self._most, self._slow = unpack, limits.cache_bytes, slow
         self._held = 0
         self._kept: OrderedDict[int, Buffer] = OrderedDict()
         self._locks = [allocate_lock() for _ in range(64)]
         self._lock = allocate_lock()
         self._place = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._spools = not secret and CAN_MAP and self._most < self._place[-1] <= limits.spool_bytes
         self._spool: IO[bytes] | None = None
-        if slow and CAN_MAP and limits.cache_bytes < self._place[-1] <= limits.spool_bytes:
-            with suppress(OSError):
-                import tempfile
-
-                self._spool = tempfile.TemporaryFile(prefix="logreel-")  # noqa: SIM115 - lives as long as the log
-                weakref.finalize(self, self._spool.close)
+        self._unpacked = set[int]()
+        #: Bytes of the chunks that are in the temporary file.
+        self._written: dict[int, int] = {}
 
     def __call__(self, number: int) -> Buffer:
         """Return the unpacked bytes of a chunk; of a damaged one the valid prefix."""
@@ -597,33 +601,57 @@ class ChunkCache:
                 if number in self._kept:
                     self._kept.move_to_end(number)
                     return self._kept[number]
-            data = self._unpack(number)
-            if self._spool is not None and len(data):
-                data = self._spooled(number, data)
+            data = self._mapped(number)
+            if data is None:
+                data = self._unpack(number)
+                if self._spools and len(data) and (self._slow or number in self._unpacked):
+                    data = self._spooled(number, data)
+                self._unpacked.add(number)
             self._store(number, data)
             return data
 
+    def _mapped(self, number: int) -> Buffer | None:
+        """Return the bytes of a chunk in the temporary file; None if it is not there."""
+        size = self._written.get(number)
+        if size is None or self._spool is None:
+            return None
+        with suppress(OSError):
+            pages, begin = map_file(self._spool.fileno(), size, int(self._place[number]))
+            return np.frombuffer(pages, np.uint8, size, begin)
+        return None
+
     def _spooled(self, number: int, data: Buffer) -> Buffer:
         """Return the bytes mapped from the temporary file; *data* itself if they cannot be written."""
-        if self._spool is None or len(data) > self._place[number + 1] - self._place[number]:
+        if len(data) > self._place[number + 1] - self._place[number]:
             return data
         try:
-            handle, at = self._spool.fileno(), int(self._place[number])
-            write_at(handle, data, at)  # type: ignore[arg-type]
-            pages, begin = map_file(handle, len(data), at)
+            write_at(self._spool_file().fileno(), data, int(self._place[number]))  # type: ignore[arg-type]
         except OSError:
-            self._spool = None
+            self._spools = False
             return data
-        return np.frombuffer(pages, np.uint8, len(data), begin)
+        self._written[number] = len(data)
+        mapped = self._mapped(number)
+        return data if mapped is None else mapped
+
+    def _spool_file(self) -> IO[bytes]:
+        """Return the temporary file; raises OSError if it would take more than half of the space that is left."""
+        with self._lock:
+            if self._spool is None:
+                import shutil
+                import tempfile
+
+                if shutil.disk_usage(tempfile.gettempdir()).free < 2 * self._place[-1]:
+                    raise OSError
+                self._spool = tempfile.TemporaryFile(prefix="logreel-")  # noqa: SIM115 - lives as long as the log
+                weakref.finalize(self, self._spool.close)
+            return self._spool
 
     def _store(self, number: int, data: Buffer) -> None:
         with self._lock:
             self._kept[number] = data
             self._held += len(data)
-            if self._spool is None:
-                # Mapped chunks do not occupy memory of the process, so they stay.
-                while self._held > self._most and len(self._kept) > 1:
-                    self._held -= len(self._kept.popitem(last=False)[1])
+            while self._held > self._most and len(self._kept) > 1:
+                self._held -= len(self._kept.popitem(last=False)[1])
 
 
 class JoinedChunks(Chunks):

@@ -273,6 +273,6 @@ def cache(source: Source, chunks: list[Chunk], problems: list[Problem]) -> Chunk
 
     noted = Noted()
 
-    # LZ4 is decompressed about as fast as a temporary file is read; decrypted bytes must not be written to a file.
-    slow = any(c.compression in ("bz2", "zlib") for c in chunks) and not any(c.cipher for c in chunks)
-    return ChunkCache(read, [size_limit(source, c) for c in chunks], slow, source.limits)
+    slow = any(c.compression in ("bz2", "zlib") for c in chunks)
+    is_secret = any(c.cipher for c in chunks)
+    return ChunkCache(read, [size_limit(source, c) for c in chunks], slow, source.limits, is_secret)
