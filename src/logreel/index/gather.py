@@ -17,8 +17,8 @@ import numpy as np
 
 from logreel.dataclass import dataclass
 from logreel.index.block_table import MISSING_SIZE, Blocks, unrolled
-from logreel.index.channel_index import ChannelIndex, FieldAt, MemberRows, Pick
-from logreel.io.arrays import I64, aligned, run, shares
+from logreel.index.channel_index import ChannelIndex, FieldAt, MemberRows, Pick, StoredValues
+from logreel.io.arrays import I64, aligned, run, run_many, shares
 from logreel.io.platform import pool
 from logreel.io.source import FILE, SYNTHETIC, Buffer
 from logreel.kernels import block_table
@@ -31,6 +31,8 @@ Rows = slice | I64
 
 #: Bytes of decompressed chunks that are decoded together.
 RANGE_BYTES = 8 << 20
+#: Messages are copied out of their chunks if they are less than this part of them.
+DENSE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +130,39 @@ def payload_ranges(index: ChannelIndex, channel: int, rows: Rows) -> Iterator[Pa
         return
     wanted = dict(_by_block(index, channel, rows))
     for batch in batches(index, wanted):
-        yield load(index, batch).payload_range(index, channel, [wanted[number] for number in batch])
+        entries = [wanted[number] for number in batch]
+        copied = _copied(index, channel, batch, entries)
+        yield copied or load(index, batch).payload_range(index, channel, entries)
         index.chunks.check()
+
+
+def _copied(
+    index: ChannelIndex, channel: int, numbers: list[int], entries: list[Rows]
+) -> PayloadRange | None:
+    """Return copies of the messages of a channel in some packed blocks; None where that copies more than it saves.
+
+    That is where their sizes are not known yet or differ, and where they are much of the chunks.
+    """
+    rules, table = index.rules[channel], index.table
+    has_more = rules.payload is not None or rules.time_field is not None
+    if has_more or not isinstance(rules.size, StoredValues) or table.chunk[numbers[0]] == FILE:
+        return None
+    sizes = _picked(entries, rules.size.stored)
+    size, chunks = int(sizes[0]), table.chunk[numbers].tolist()
+    is_sparse = size * len(sizes) * DENSE < sum(map(index.chunks.size_of, dict.fromkeys(chunks)))
+    if not 0 < size < MISSING_SIZE or not is_sparse or (sizes != size).any():
+        return None
+    index.resolve(np.array(numbers, np.int64))
+    index.chunks.fetch(list(dict.fromkeys(chunks)))
+    start, lengths = _starts(index, channel, entries, table.base[numbers])
+    ends = np.cumsum(lengths).tolist()
+    out, field = np.empty(size * len(sizes), np.uint8), np.array([(0, size, 0, size, 0)], block_table.FIELD)
+
+    def copy(chunk: int, lo: int, hi: int) -> None:
+        block_table.gather_at(index.chunks[chunk], start[lo:hi], field, out, lo)
+
+    run_many([partial(copy, *block) for block in zip(chunks, [0, *ends], ends, strict=False)], 2)
+    return PayloadRange(out, np.arange(len(sizes), dtype=np.int64) * size, sizes)
 
 
 def _in_file(index: ChannelIndex, channel: int, rows: Rows) -> tuple[I64, Pick]:
