@@ -304,6 +304,8 @@ def test_chunks_are_unpacked_twice_at_most(
 
     monkeypatch.setattr(module, "unpack", counted)
     with logreel.open(path, limits=Limits(cache_bytes=128 << 10)) as log:
+        # Opening a bag compares the first and last chunks with its index.
+        unpacked.clear()
         job(log)
     assert len(unpacked) > 10
     assert max(unpacked.values()) <= 2
