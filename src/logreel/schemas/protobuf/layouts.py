@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from logreel.errors import DefinitionError
@@ -50,12 +50,18 @@ class ProtoLayout:
 
     def __init__(self, descriptor: Any) -> None:
         self._parts = 0
+        self._converts = list[tuple[str, Convert]]()
         # A message without fields says that something happened.
         node, convert = self._message(descriptor, ()) if descriptor.fields else (Struct(()), lambda _: {})
         if not isinstance(node, Struct):
             raise DefinitionError(f"{descriptor.full_name} is a value, not a message of its own")
         self.layout = Layout(node, descriptor.full_name)
         self.values: Callable[[Any], dict[str, Any]] = convert
+
+    def values_of(self, names: Container[str]) -> Callable[[Any], dict[str, Any]]:
+        """Return what ``values`` does, for the fields *names* of the message only."""
+        converts = [(name, convert) for name, convert in self._converts if name in names]
+        return lambda message: {name: convert(message) for name, convert in converts}
 
     def _message(self, descriptor: Any, above: tuple[str, ...]) -> tuple[Node, Convert]:
         name = descriptor.full_name
@@ -72,6 +78,8 @@ class ProtoLayout:
             node, convert = self._field(one, (*above, name))
             fields.append(Field(one.name, node))
             converts.append((one.name, convert))
+        # The outermost message is finished last.
+        self._converts = converts
         return Struct(tuple(fields)), lambda message: {n: convert(message) for n, convert in converts}
 
     def _field(self, field: Any, above: tuple[str, ...]) -> tuple[Node, Convert]:

@@ -39,7 +39,7 @@ class ProtobufDecoder:
 
         self._class = message_factory.GetMessageClass(descriptor)
         shape = ProtoLayout(descriptor)
-        self.layout, self._values = shape.layout, shape.values
+        self.layout, self._values, self._values_of = shape.layout, shape.values, shape.values_of
 
     def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
         """Decode a batch of payloads; payloads that are no such message are skipped (see PayloadDecoder)."""
@@ -47,9 +47,10 @@ class ProtobufDecoder:
 
         rows_of_values: list[dict[str, Any]] = []
         bad: list[tuple[int, str]] = []
+        values = self._values_of({member.name for member in layout.record.visible()})
         for i, data in enumerate(payloads(piece)):
             try:
-                rows_of_values.append(self._values(self._class.FromString(data)))
+                rows_of_values.append(values(self._class.FromString(data)))
             except DecodeError as error:
                 bad.append((i, f"no such message: {error}"))
         return decoded(layout, rows_of_values, bad, len(rows))
