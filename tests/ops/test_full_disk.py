@@ -121,6 +121,8 @@ def test_a_recording_that_fails_leaves_a_sound_start(
 
 LIMITED = """
     import os, resource, signal, sys
+    # Python would leave the modules that it compiles cut at the limit, and all others would fail to import them.
+    sys.dont_write_bytecode = True
     sys.path[:0] = sys.argv[1].split(os.pathsep)
     from pathlib import Path
     import logreel

@@ -342,6 +342,8 @@ def test_the_file_size_limit_of_the_system_leaves_no_file(log_file: Path, tmp_pa
     """As above, with the limit of file size of the system."""
     script = """
         import resource, signal, sys
+        # Python would leave the modules that it compiles cut at the limit, and all others would fail to import them.
+        sys.dont_write_bytecode = True
         import logreel
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
