@@ -57,6 +57,15 @@ _MEANING: dict[str, Any] = {
     "charts": lazy("logreel_ardupilot.charts:charts"),
     "detectors": lazy_value("logreel_ardupilot.health:DETECTORS"),
 }
+#: What logs say that define their messages, as records or as text.
+_DEFINED: dict[str, Any] = {
+    "versions": "self-describing, with and without units",
+    "copier": lazy("logreel_ardupilot.writer:DataFlashCopier"),
+    "layout": _layout,
+    "states": lazy("logreel_ardupilot.meaning:states"),
+    "file_facts": ("definitions",),
+    **_MEANING,
+}
 TLOG = Format(
     name="tlog",
     title="MAVLink telemetry log",
@@ -73,29 +82,19 @@ DATAFLASH = Format(
     name="dataflash",
     title="ArduPilot DataFlash log",
     suffixes=(".bin",),
-    versions="self-describing, with and without units",
     sniff=_sniff,
     scan=lazy("logreel_ardupilot.reader:scan"),
     create=lazy("logreel_ardupilot.writer:create"),
     append=lazy("logreel_ardupilot.writer:append"),
-    copier=lazy("logreel_ardupilot.writer:DataFlashCopier"),
-    layout=_layout,
-    states=lazy("logreel_ardupilot.meaning:states"),
-    **_MEANING,
-    file_facts=("definitions",),
+    **_DEFINED,
 )
 TEXT = Format(
     name="dataflash-text",
     title="ArduPilot text log",
     suffixes=(".log",),
-    versions="self-describing, with and without units",
     sniff=_sniff_text,
     scan=lazy("logreel_ardupilot.text_reader:scan"),
     create=lazy("logreel_ardupilot.text_writer:create"),
     append=lazy("logreel_ardupilot.text_writer:append"),
-    copier=lazy("logreel_ardupilot.writer:DataFlashCopier"),
-    layout=_layout,
-    states=lazy("logreel_ardupilot.meaning:states"),
-    **_MEANING,
-    file_facts=("definitions",),
+    **_DEFINED,
 )

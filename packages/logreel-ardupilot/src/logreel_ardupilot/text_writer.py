@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from logreel.plugin import Appender, DefinitionError, Log
 from logreel_ardupilot.definitions import FMT, FORMAT, HEAD, Definition
 from logreel_ardupilot.lines import LineCodec
-from logreel_ardupilot.writer import I64, DataFlashWriter
+from logreel_ardupilot.writer import I64, DataFlashWriter, begun, continued
 
 #: End of a line, as other programs write it on every system.
 END = b"\r\n"
@@ -71,15 +71,9 @@ def _codec(definition: Definition) -> LineCodec:
 
 def create(out: Appender) -> TextWriter:
     """Return the writer of a new log."""
-    writer = TextWriter(out)
-    writer.begin()
-    return writer
+    return begun(TextWriter(out))
 
 
 def append(out: Appender, log: Log) -> TextWriter:
     """Return the writer that continues *log*."""
-    out.keep_old(log.size)
-    writer = TextWriter(out)
-    writer.continue_channels(log)
-    writer.go_on(log.format_state)
-    return writer
+    return continued(TextWriter(out), log)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -284,20 +284,31 @@ def _signed(letter: str) -> int:
     return (ord(letter) + 128) % 256 - 128
 
 
-def create(out: Appender) -> DataFlashWriter:
-    """Return the writer of a new log."""
-    writer = DataFlashWriter(out)
+W = TypeVar("W", bound=DataFlashWriter)
+
+
+def begun(writer: W) -> W:
+    """Return *writer* after it has begun a new log."""
     writer.begin()
     return writer
 
 
-def append(out: Appender, log: Log) -> DataFlashWriter:
-    """Return the writer that continues *log*."""
-    out.keep_old(log.size)
-    writer = DataFlashWriter(out)
+def continued(writer: W, log: Log) -> W:
+    """Return *writer* after it has taken over the channels and the state of *log*, whose bytes stay."""
+    writer.out.keep_old(log.size)
     writer.continue_channels(log)
     writer.go_on(log.format_state)
     return writer
+
+
+def create(out: Appender) -> DataFlashWriter:
+    """Return the writer of a new log."""
+    return begun(DataFlashWriter(out))
+
+
+def append(out: Appender, log: Log) -> DataFlashWriter:
+    """Return the writer that continues *log*."""
+    return continued(DataFlashWriter(out), log)
 
 
 class DataFlashCopier(LogCopier):
