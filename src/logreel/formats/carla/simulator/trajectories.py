@@ -331,8 +331,9 @@ def _columns_of(path: str, names: Sequence[str], own: bool) -> tuple[str, tuple[
     if turn is None:
         missing.append(" or ".join(",".join(columns) for columns in turns))
     if turn is None or missing:
+        present = ", ".join(names)[:200] or "none"
         raise UsageError(
-            f"the first line of the table has no column {', '.join(missing)}; it has {', '.join(names)[:200]}",
+            f"the first line of the table has no column {', '.join(missing)}; it has {present}",
             path=path,
         )
     return time, place, turn
@@ -405,7 +406,9 @@ def _read_trace(log: Log) -> _Motions:
         motions.date = _date(str(trace.get("zero_time", "")))
     lost = sum(problem.lost for problem in log.problems)
     if lost:
-        motions.lost.append(f"{lost} places of the trace could not be read, 'logreel check' says more")
+        motions.lost.append(
+            f"{lost} place{'s' * (lost != 1)} of the trace could not be read, 'logreel check' says more"
+        )
     return motions
 
 
@@ -611,9 +614,8 @@ def _numbers(motions: _Motions) -> dict[int, int]:
     numbers |= dict(zip(others, free, strict=False))
     if others:
         changed = ", ".join(f"{actor} is {numbers[actor]}" for actor in others[:5])
-        motions.notes.append(
-            f"{len(others)} ids are not possible in a recording and are others now: {changed}"
-        )
+        count = "1 id is" if len(others) == 1 else f"{len(others)} ids are"
+        motions.notes.append(f"{count} not possible in a recording, and replaced: {changed}")
     return numbers
 
 
