@@ -190,7 +190,7 @@ $(VENV)/.venv:
 
 $(VENV)/.run: $(VENV)/.venv $(BUILD_INPUTS)
 	@$(DROP_KERNELS)
-	@$(BIN)/python tools/set_up.py ".[arrow,view]"
+	@$(BIN)/python tools/set_up.py .
 	@touch $@
 
 # The test install contains the plain one, so its stamp serves both.

@@ -91,7 +91,7 @@ def test_the_schemas_of_answers_are_current() -> None:
 #: Packages that only extras install.
 EXTRAS = (
     "pandas", "polars", "xarray", "duckdb", "cryptography", "av", "rerun", "foxglove", "websockets", "pmtiles", "ray",
-    "daft", "obstore", "zarr", "h5py", "lance", "matplotlib", "plotext",
+    "daft", "obstore", "zarr", "h5py", "lance", "matplotlib", "plotext", "pyarrow", "starlette", "uvicorn",
 )  # fmt: skip
 #: A block that the page lists under its extra.
 UNDER_EXTRA = re.compile(

@@ -6,6 +6,7 @@ import lzma
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import logreel
 from logreel.cli.show import BUNDLED
@@ -35,3 +36,15 @@ def test_the_tour_leaves_a_log_and_runs_again(run: Run) -> None:
     for _ in range(2):
         assert run("demo").code == 0
     assert Path("logreel-demo/flight.ulg").read_bytes() == lzma.decompress(BUNDLED.read_bytes())
+
+
+def test_the_tour_says_what_the_viewer_needs_where_it_is_missing(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hint = "-m pip install 'logreel[view]'"
+    assert hint not in run("demo").out
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    shown = run("demo").out.splitlines()
+    at = next(n for n, line in enumerate(shown) if hint in line)
+    assert shown[at + 1].startswith("$ ")
+    assert " view " in shown[at + 1]

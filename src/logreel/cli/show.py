@@ -388,22 +388,21 @@ def serve(paths: tuple[str, ...], service: dict[str, Any], opening: dict[str, An
 )
 def demo(folder: str) -> int:
     """Take a guided tour with a bundled log."""
+    from importlib.util import find_spec
+
     from logreel.cli import main
 
     path, topic = _write_sample(Path(folder))
     name = _command()
-    out = os.path.join(folder, "channels.parquet") + os.sep
-    page = os.path.join(folder, "report.html")
+    out, page = (os.path.join(folder, file) for file in ("flight.mcap", "report.html"))
     steps = [
         ("What is in the log?", ["info", path]),
         ("Messages of one channel, as text.", ["cat", path, "-t", topic, "-n", "3"]),
         ("What the robot said.", ["text", path]),
         ("Parameters changed in flight.", ["params", path, "--changed"]),
-        ("Every channel as a table.", ["convert", path, out, *(["--force"] if os.path.exists(out) else [])]),
-        (
-            "Everything at a glance, on one page.",
-            ["report", path, "-o", page, *(["--force"] if os.path.exists(page) else [])],
-        ),
+        ("Faults of sensors, clocks and power.", ["health", path]),
+        ("The log for Foxglove and other tools.", ["convert", path, out, "--force"]),
+        ("Everything at a glance, on one page.", ["report", path, "-o", page, "--force"]),
     ]
     for title, command in steps:
         draw.echo()
@@ -416,13 +415,16 @@ def demo(folder: str) -> int:
     draw.echo()
     sys.stdout.write(draw.emphasis("# See it") + "\n")
     draw.echo(f"Open {Path(page).resolve().as_uri()} in a browser, or look around in the viewer:")
+    if not all(find_spec(library) for library in ("pyarrow", "starlette", "uvicorn")):
+        # Tables and the viewer are twice as large as all the rest.
+        draw.echo(f"$ {shlex.quote(sys.executable)} -m pip install 'logreel[view]'")
     draw.echo(f"$ {name} view {shlex.quote(path)}")
     draw.echo()
     sys.stdout.write(draw.emphasis("# What to try next") + "\n")
     draw.echo(f"$ {name} stats {shlex.quote(path)} --fields")
-    draw.echo(f"$ {name} cat {shlex.quote(path)} -t {topic} --format csv --utc -S +10s -E +12s")
+    draw.echo(f"$ {name} cat {shlex.quote(path)} -t {topic} --utc -S +10s -E +12s")
     draw.echo(f"$ {name} --help")
-    draw.echo(f'>>> import logreel; logreel.open("{path}")["{topic}"].to_arrow()')
+    draw.echo(f'>>> import logreel; logreel.open("{path}")["{topic}"].to_numpy()')
     if name != "logreel":
         bin_folder = Path(sys.executable).parent
         draw.echo()
