@@ -120,6 +120,42 @@ def test_gather_blocks_equals_slices(seed: int) -> None:
             np.testing.assert_array_equal(f.out, f.expected(data, found[c]))
 
 
+@settings(max_examples=examples(200))
+@given(st.integers(0, 2**32))
+def test_adjacent_numbers_equal_slices(seed: int) -> None:
+    """Runs of numbers of two and four bytes, several at a time, from the first byte to the last one."""
+    rng = Random(seed)
+    widths = [
+        w for _ in range(rng.randrange(1, 4)) for w in [rng.choice((1, 2, 4, 8))] * rng.randrange(1, 20)
+    ]
+    size = sum(widths)
+    data = rng.randbytes(size + 2 + rng.randrange(3000))
+    starts = [0, *payloads(rng, data, size, rng.choice((2, 3, 4, 6, 7, 8, 11, 255, 256, 259, 264, 700)))]
+    fields, at = [], 0
+    for width in widths:
+        f = Column(rng, size, len(starts))
+        f.offset, f.width, f.mul, f.step = at, width, 0, width + rng.choice((0,) * 15 + (1,))
+        f.size = (len(starts) - 1) * f.step + width
+        at += width
+        # A missing field, and a column elsewhere in the arena, end a run.
+        if rng.randrange(12):
+            fields.insert(len(fields) if rng.randrange(12) else rng.randrange(len(fields) + 1), f)
+    if not fields:
+        return
+    for far in (False, True):
+        arena, table = place(fields), rows_of(fields)
+        if far:
+            block_table.gather_at(guarded(data), np.array(starts, np.int64), table, arena)
+        else:
+            blocks = np.zeros(1, np.int64), np.array([[0, len(starts)]]), np.array(starts, np.uint32)
+            one, split = np.zeros(1, np.int64), np.array([0, len(fields)])
+            block_table.gather_blocks(
+                guarded(data), *blocks, 0, 1, one, one.copy(), split, table, arena, True
+            )
+        for f in fields:
+            np.testing.assert_array_equal(f.out, f.expected(data, starts))
+
+
 @pytest.mark.parametrize("mul", [1, 2, 3, 1000, 10**6, TOP])
 def test_products_are_held_at_the_greatest_int64(mul: int) -> None:
     edge = TOP // mul

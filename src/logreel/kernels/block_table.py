@@ -23,6 +23,7 @@ if not cython.compiled:
 
 from cython.cimports.libc.stdlib import free, malloc
 from cython.cimports.libc.string import memcpy
+from cython.cimports.logreel.kernels.gather import halves_far, halves_near, words_far, words_near
 from cython.cimports.logreel.kernels.loads import bytes_of, whole
 from cython.cimports.logreel.kernels.prefetch import prefetch, prefetch_span, prefetch_write
 
@@ -302,6 +303,63 @@ def _copy(
 @cython.inline
 @cython.nogil
 @cython.exceptval(check=False)
+def _adjacent(f: fieldp, fe: fieldp) -> cython.longlong:
+    """Return how many fields from *f* on are adjacent numbers of its width, each for a column of its own."""
+    n: cython.longlong = 1
+    if f.mul or f.step != f.width:
+        return 1
+    while f + n < fe:
+        if (
+            f[n].mul
+            or f[n].width != f.width
+            or f[n].step != f.width
+            or f[n].offset != f[n - 1].offset + f.width
+        ):
+            break
+        n += 1
+    return n
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
+def _transpose(
+    b: u8p,
+    off: cython.pointer[cython.const[off_t]],
+    n: cython.longlong,
+    f: fieldp,
+    count: cython.longlong,
+    out: mu8p,
+    row: cython.longlong,
+) -> cython.void:
+    """Fill n rows of *count* adjacent columns of two or four bytes, several at a time, the last ones perhaps twice."""
+    d: cython.pointer[cython.uchar][8]
+    w: cython.longlong = f.width
+    few: cython.longlong = 16 // w
+    k: cython.longlong = 0
+    i: cython.longlong
+    while k < count:
+        if k > count - few:
+            k = count - few
+        for i in range(few):
+            d[i] = out + f[k + i].out + w * row
+        if off_t is cython.uint:
+            if w == 4:
+                words_near(b + f[k].offset, off, n, d)
+            else:
+                halves_near(b + f[k].offset, off, n, d)
+        elif w == 4:
+            words_far(b + f[k].offset, off, n, d)
+        else:
+            halves_far(b + f[k].offset, off, n, d)
+        k += few
+
+
+@cython.cfunc
+@cython.inline
+@cython.nogil
+@cython.exceptval(check=False)
 def _gather(
     b: u8p,
     off: cython.pointer[cython.const[off_t]],
@@ -316,6 +374,7 @@ def _gather(
     Destinations are many and far apart: each is prefetched a few columns before it is written.
     """
     d: mu8p
+    k: cython.longlong
     g: fieldp
     q: cython.longlong
     z: cython.longlong
@@ -333,6 +392,12 @@ def _gather(
                 while q < z:
                     prefetch_write(d + q)
                     q += 64
+            if (g.width == 4 and m >= 4) or (g.width == 2 and m >= 8):
+                k = _adjacent(g, fe)
+                if k >= 16 // g.width:
+                    _transpose[off_t](b, off, m, g, k, out, row)
+                    g += k
+                    continue
             d = out + g.out + g.step * row
             if g.mul == 0:
                 _copy(b + g.offset, off, m, g.width, d, g.step)
