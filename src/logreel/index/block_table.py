@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -96,6 +96,19 @@ class Blocks:
     def offsets(self, channel: int) -> I64:
         """Return int64[n]: the start of each message of a channel."""
         return unrolled(self.entry, *self.run(channel), self.base)
+
+    def latest_before(self, channel: int, among: Sequence[int]) -> I64:
+        """Return int64[n]: where the last message of the channels *among* starts before each of a channel.
+
+        -1 where none does. Of messages in the file itself, not in chunks.
+        """
+        out = np.empty(self.count(channel), np.int64)
+        channels = np.array(among, np.int64)
+        done = block_table.latest_before(self.base, self.start, self.entry, channels, channel, out)
+        # The table may lie in a mapped file that another process has overwritten.
+        if done != len(out):
+            raise IndexError("the runs of the block table do not lie in its entries")
+        return out
 
     def split(self, channel: int, part: I64, parts: int) -> Blocks:
         """Return the table with a channel replaced by *parts* channels; part[i], int64[n], is the one of message i."""

@@ -35,6 +35,14 @@ def latest_times(
     places: NDArray[np.int64],
     out: NDArray[np.int64],
 ) -> None: ...
+def latest_before(
+    base: NDArray[np.int64],
+    start: NDArray[np.int64],
+    entry: NDArray[np.uint32],
+    among: NDArray[np.int64],
+    channel: int,
+    out: NDArray[np.int64],
+) -> int: ...
 def gather_blocks(
     buf: NDArray[np.uint8],
     base: NDArray[np.int64],

@@ -268,30 +268,20 @@ class _TimesBefore:
         table, kinds = self._table, self._found.channels
         untimed = [n for n, kind in enumerate(kinds) if kind.definition.time is None]
         timed = [n for n in range(len(kinds)) if n not in untimed]
-        # The record before each message, as the end of its head; 0 if there is none.
-        last, before = 0, {n: [np.zeros(0, np.int64)] for n in untimed}
-        for base, runs in zip(table.base.tolist(), table.start.tolist(), strict=True):
-            here = [table.entry[runs[n] : runs[n + 1]] for n in timed]
-            places = np.sort(np.concatenate([np.zeros(0, np.uint32), *here])).astype(np.int64) + base
-            for n in untimed:
-                asked = table.entry[runs[n] : runs[n + 1]].astype(np.int64) + base
-                row = np.searchsorted(places, asked)
-                before[n].append(
-                    np.where(row > 0, places[row - 1], last) if len(places) else asked * 0 + last
-                )
-            last = int(places[-1]) if len(places) else last
         first = min((table.first(n) for n in timed if table.counts[n]), default=0)
-        return {n: self._at(np.concatenate(parts), table.offsets(n), first) for n, parts in before.items()}
+        return {n: self._at(table.latest_before(n, timed), table.offsets(n), first) for n in untimed}
 
     def _at(self, place: I64, message: I64, first: int) -> I64:
         """Return int64[n]: the times of the records at *place*, or of clocks between these and the messages, ns."""
         place = np.where(place > 0, place, first)
         times = np.zeros(len(place), np.int64)
         number = self._data[place - 1] if first else np.zeros(len(place), np.uint8)
+        present = np.bincount(number, minlength=256)
         # Of several definitions of one number, the last one before a record is that of the record.
         for kind in self._found.channels:
-            if (time := kind.definition.time) is not None:
-                rows = np.flatnonzero((number == kind.number) & (place > kind.since))
+            if (time := kind.definition.time) is not None and present[kind.number]:
+                rows = np.flatnonzero(number == kind.number)
+                rows = rows[place[rows] > kind.since]
                 times[rows] = FieldAt(*time).read(self._data, place[rows])
         clocks = np.array(self._found.clocks, np.int64).reshape(-1, 2)
         row = np.searchsorted(clocks[:, 0], message)
