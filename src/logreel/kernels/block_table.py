@@ -22,7 +22,7 @@ if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
 from cython.cimports.libc.stdlib import free, malloc
-from cython.cimports.libc.string import memcpy, memset
+from cython.cimports.libc.string import memchr, memcpy, memset
 from cython.cimports.logreel.kernels.gather import halves_far, halves_near, words_far, words_near
 from cython.cimports.logreel.kernels.loads import bytes_of, whole
 from cython.cimports.logreel.kernels.prefetch import prefetch, prefetch_span, prefetch_write
@@ -320,6 +320,46 @@ def latest_before(
         free(rest)
         free(marks)
     return n
+
+
+def text_lengths(chars: cython.const[cython.uchar][:, ::1], out: cython.longlong[::1]):
+    """Fill *out*, int64[n], with the bytes before the first NUL of each row of *chars*, uint8[n, width]."""
+    n: cython.Py_ssize_t = chars.shape[0]
+    w: cython.Py_ssize_t = chars.shape[1]
+    i: cython.Py_ssize_t
+    row: u8p
+    end: u8p
+    if out.shape[0] != n:
+        raise ValueError("there is no place for the length of each row")
+    if w == 0:
+        out[:] = 0
+        return
+    with cython.nogil:
+        for i in range(n):
+            row = cython.address(chars[i, 0])
+            end = cython.cast(u8p, memchr(row, 0, w))
+            out[i] = w if end == cython.NULL else end - row
+
+
+def join_rows(
+    chars: cython.const[cython.uchar][:, ::1],
+    length: cython.const[cython.longlong][::1],
+    out: cython.uchar[::1],
+):
+    """Copy the first length[i] bytes of each row of *chars*, uint8[n, width], to *out*, one after another.
+
+    Returns how many bytes were copied; stops before a length that is negative or does not fit.
+    """
+    i: cython.Py_ssize_t
+    at: cython.Py_ssize_t = 0
+    with cython.nogil:
+        for i in range(chars.shape[0] if chars.shape[0] < length.shape[0] else length.shape[0]):
+            if length[i] < 0 or length[i] > chars.shape[1] or length[i] > out.shape[0] - at:
+                break
+            if length[i]:
+                memcpy(cython.address(out[at]), cython.address(chars[i, 0]), length[i])
+                at += length[i]
+    return at
 
 
 mu8p = cython.typedef(cython.pointer[cython.uchar])

@@ -33,6 +33,7 @@ from logreel.layout.numpy_columns import (
     Column,
     PlainValues,
     cut_text,
+    replaced_text,
     typed,
 )
 
@@ -165,17 +166,14 @@ def _blob_array(kind: pa.DataType, offsets: NDArray[np.int32], data: NDArray[np.
 
 
 def text_array(offsets: NDArray[np.int32], data: NDArray[np.uint8]) -> pa.Array[Any]:
-    """Return strings; if any is not UTF-8, the whole column is decoded with replacement characters."""
+    """Return strings, with U+FFFD in place of what is not UTF-8."""
     strings = _blob_array(pa.string(), offsets, data)
     if _is_ascii(data):
         return strings
     try:
         strings.validate(full=True)
     except pa.ArrowInvalid:
-        raw = _blob_array(pa.binary(), offsets, data)
-        return pa.array(
-            [str(value, "utf-8", "replace") for value in raw.to_pylist() if value is not None], pa.string()
-        )
+        return _blob_array(pa.string(), *replaced_text(offsets, data))
     return strings
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from logreel.dataclass import dataclass, replace
 from logreel.errors import UsageError
 from logreel.io.arrays import I64
+from logreel.kernels import block_table
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import (
     MAX_SIZE,
@@ -91,11 +92,8 @@ def typed(kind: str, buffer: Buffer) -> NDArray[Any]:
 
 def text_lengths(chars: Buffer) -> NDArray[np.int64]:
     """Return the number of characters before the first NUL of each row of a uint8[n, width] array."""
-    n, width = chars.shape
-    if width == 0:
-        return np.zeros(n, np.int64)
-    end = chars == 0
-    lengths: NDArray[np.int64] = np.where(end.any(axis=1), end.argmax(axis=1), width)
+    lengths = np.empty(len(chars), np.int64)
+    block_table.text_lengths(np.ascontiguousarray(chars), lengths)
     return lengths
 
 
@@ -379,11 +377,8 @@ class Column:
 
     def replaced(self) -> Column:
         """Return text with U+FFFD in place of what is not UTF-8."""
-        texts = [text.encode() for text in _texts(self.ends, self.values, True)]
-        ends = np.cumsum([0, *map(len, texts)])
-        if ends[-1] > MAX_SIZE:
-            raise UsageError("more than 2 GiB of text in one array: read fewer rows at a time")
-        return replace(self, data=np.frombuffer(b"".join(texts), np.uint8), offsets=ends.astype(np.int32))
+        offsets, data = replaced_text(self.ends, self.values)
+        return replace(self, data=data, offsets=offsets)
 
     def has_replaced_text(self) -> bool:
         """Return whether text of a settled Column has U+FFFD, which ``settled`` puts in place of what is not UTF-8."""
@@ -479,8 +474,32 @@ def cut_text(chars: Buffer) -> tuple[NDArray[np.int32], Buffer]:
     ends = np.cumsum(lengths)
     if len(ends) and ends[-1] > MAX_SIZE:
         raise UsageError("more than 2 GiB of text in one array: read fewer rows at a time")
-    keep = np.arange(chars.shape[1]) < lengths[:, None]
-    return np.concatenate([[0], ends]).astype(np.int32), chars[keep]
+    offsets, text = np.zeros(len(ends) + 1, np.int32), np.empty(int(lengths.sum()), np.uint8)
+    offsets[1:] = ends
+    block_table.join_rows(np.ascontiguousarray(chars), lengths, text)
+    return offsets, text
+
+
+def replaced_text(offsets: NDArray[Any], data: Buffer) -> tuple[NDArray[np.int32], Buffer]:
+    """Return offsets and bytes of text with U+FFFD in place of what is not UTF-8."""
+    first, end = int(offsets[0]), int(offsets[-1])
+    lengths = np.diff(offsets).astype(np.int64)
+    # Only texts with bytes beyond ASCII are decoded.
+    filled = np.flatnonzero(lengths)
+    high = np.bitwise_or.reduceat(data[:end], offsets[filled]) if len(filled) else data[:0]
+    rows, content = filled[high >= 0x80], data.tobytes()
+    parts, done = list[bytes](), first
+    for row, start, stop in zip(
+        rows.tolist(), offsets[rows].tolist(), offsets[rows + 1].tolist(), strict=True
+    ):
+        text = content[start:stop].decode("utf-8", "replace").encode()
+        parts += content[done:start], text
+        lengths[row], done = len(text), stop
+    parts.append(content[done:end])
+    ends = np.cumsum(lengths)
+    if len(ends) and ends[-1] > MAX_SIZE:
+        raise UsageError("more than 2 GiB of text in one array: read fewer rows at a time")
+    return np.concatenate([[0], ends]).astype(np.int32), np.frombuffer(b"".join(parts), np.uint8)
 
 
 #: Names of types for people, where they differ: those of Arrow, except for numbers.
