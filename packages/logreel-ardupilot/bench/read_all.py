@@ -1,8 +1,9 @@
 """Read all columns of a large DataFlash log, beside memcpy of its bytes and pymavlink on a part of them.
 
 ``read_all.py SAMPLE.bin`` repeats the messages of a log, with times that go on, until it has ``--megabytes``. Each
-figure is the median of processes of its own, without imports. pymavlink reads a log of ``--peer-megabytes``, and its
-time for the large one is that by bytes.
+figure is of processes of its own, the readings and the copies by turns, and counts no imports: the sample was read
+before. The last of the figures counts them. pymavlink reads a log of ``--peer-megabytes``, and its time for the large
+one is that by bytes.
 """
 
 from __future__ import annotations
@@ -22,22 +23,26 @@ from logreel_ardupilot.definitions import HEAD
 
 #: Prints user CPU and wall seconds of the last statement.
 CLOCK = """
-import os, sys, time
+import resource, sys, time
 def clock():
-    return os.times().user, time.perf_counter()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_utime, time.perf_counter()
 def told(begin):
     end = clock()
     print(end[0] - begin[0], end[1] - begin[1])
 """
 READ = """
 import logreel, pyarrow
+def read(path):
+    log = logreel.open(path)
+    return sum(ch.to_arrow(explode=False).num_rows for ch in log.values())
+for path in sys.argv[2:]:
+    read(path)
 begin = clock()
-log = logreel.open(sys.argv[1])
-rows = 0
-for ch in log.values():
-    rows += ch.to_arrow(explode=False).num_rows
+read(sys.argv[1])
 told(begin)
 """
+#: The same as one dict of tables, which are all in memory at once.
+TABLES = READ.replace("sum(ch.to_arrow(explode=False).num_rows for ch in log.values())", "log.tables()")
 COPY = """
 import numpy as np
 data = np.fromfile(sys.argv[1], np.uint8)
@@ -85,16 +90,24 @@ def enlarge(sample: Path, out: Path, size: int) -> None:
             file.write(part.tobytes())
 
 
-def measure(program: str, path: Path, runs: int) -> tuple[float, float]:
-    """Return the medians of user CPU and wall seconds."""
-    values = []
+def measure(programs: dict[str, str], paths: list[Path], runs: int) -> dict[str, list[tuple[float, float]]]:
+    """Return user CPU and wall seconds of each program by name, each run of it after one of the others."""
+    values: dict[str, list[tuple[float, float]]] = {name: [] for name in programs}
     for _ in range(runs):
-        done = subprocess.run(
-            [sys.executable, "-c", CLOCK + program, str(path)], capture_output=True, text=True, check=True
-        )
-        values.append([float(number) for number in done.stdout.split()])
-    user, wall = (statistics.median(column) for column in zip(*values, strict=True))
-    return user, wall
+        for name, program in programs.items():
+            command = [sys.executable, "-c", CLOCK + program, *map(str, paths)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            user, wall = done.stdout.split()
+            values[name].append((float(user), float(wall)))
+    return values
+
+
+def shown(name: str, values: list[tuple[float, float]], copies: list[tuple[float, float]]) -> str:
+    """Return a line with the user CPU and wall seconds, and what they are of the copy of the same turn."""
+    user, wall = zip(*values, strict=True)
+    ratios = [value[0] / copy[0] for value, copy in zip(values, copies, strict=False)]
+    figures = [f"{min(a):6.3f} {statistics.median(a):6.3f}" for a in (user, wall, ratios)]
+    return f"{name:30} user {figures[0]} s  wall {figures[1]} s  user / memcpy {figures[2]}"
 
 
 def main() -> None:
@@ -103,23 +116,26 @@ def main() -> None:
     parser.add_argument("sample", type=Path)
     parser.add_argument("--megabytes", type=int, default=1100)
     parser.add_argument("--peer-megabytes", type=int, default=10)
-    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--runs", type=int, default=5)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         large, small = Path(folder, "large.bin"), Path(folder, "small.bin")
         enlarge(args.sample, large, args.megabytes * 10**6)
         enlarge(args.sample, small, args.peer_megabytes * 10**6)
-        copy, ours = (measure(program, large, args.runs) for program in (COPY, READ))
-        ours_small, peer = measure(READ, small, args.runs), measure(PEER, small, 1)
+        names = "warm memcpy", "every channel to Arrow", "all tables"
+        programs = dict(zip(names, (COPY, READ, TABLES), strict=True))
+        done = measure(programs, [large, args.sample], args.runs)
+        done["every channel, with imports"] = measure({"": READ}, [large], args.runs)[""]
+        ours = statistics.median(wall for _, wall in done["every channel to Arrow"])
+        (ours_small,) = measure({"": READ}, [small, args.sample], 3).values()
+        ((peer,),) = measure({"": PEER}, [small], 1).values()
         big, little = (path.stat().st_size / 1e6 for path in (large, small))
         lines = [
-            f"{big:.0f} MB, {logreel.open(large).message_count} messages",
-            f"all columns   {ours[1]:7.2f} s wall  {ours[0]:7.2f} s user",
-            f"warm memcpy   {copy[1]:7.2f} s wall  {copy[0]:7.2f} s user",
-            f"user CPU / memcpy of the same bytes   {ours[0] / copy[1]:.1f}",
+            f"{big:.0f} MB, {logreel.open(large).message_count} messages; least and median of {args.runs}",
+            *(shown(name, values, done["warm memcpy"]) for name, values in done.items()),
             f"pymavlink     {peer[1]:7.2f} s wall for {little:.0f} MB",
-            f"pymavlink / logreel, the same {little:.0f} MB   {peer[1] / ours_small[1]:.0f}",
-            f"pymavlink by bytes / logreel, {big:.0f} MB   {peer[1] * big / little / ours[1]:.0f}",
+            f"pymavlink / logreel, the same {little:.0f} MB   {peer[1] / min(w for _, w in ours_small):.0f}",
+            f"pymavlink by bytes / logreel, {big:.0f} MB   {peer[1] * big / little / ours:.0f}",
         ]
         sys.stdout.write("\n".join(lines) + "\n")
 
