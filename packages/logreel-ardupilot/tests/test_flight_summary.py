@@ -225,6 +225,17 @@ def test_what_is_redacted_is_gone(suffix: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(new["VIBE"]["VibeX"], old["VIBE"]["VibeX"])
 
 
+def test_factors_of_units_are_no_serial_numbers(tmp_path: Path) -> None:
+    """Firmware writes factors that are float32 numbers, which have many decimals as float64."""
+    builder = Builder()
+    builder.add("MULT", 1_000_000, ord("F"), float(np.float32(1e-6)))
+    path, out = tmp_path / "a.bin", tmp_path / "b.bin"
+    path.write_bytes(bytes(builder.out) + troubled())
+    done = logreel.edit(path, out, redact="all")
+    assert "9.999999974752427e-07" in logreel.open(out)["GPS"].schema.text
+    assert not any("serial" in item.what for item in done.may_identify)
+
+
 def test_frames_with_positions_are_left_out_where_they_are_redacted(tmp_path: Path) -> None:
     path, out = tmp_path / "a.tlog", tmp_path / "b.tlog"
     path.write_bytes(tlogs.flight())

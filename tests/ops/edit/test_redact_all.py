@@ -558,3 +558,26 @@ def test_the_detector_finds_numbers_at_any_byte() -> None:
         raw = np.frombuffer(b"\x01" * shift + struct.pack("<2d", 8.5456, 47.3977) + b"\x02" * 5, np.uint8)
         assert sum(residue.numbers_like(raw, facts).values()) == 1
     assert not residue.numbers_like(np.frombuffer(struct.pack("<4d", 47.4, 1, 8.55, 3), np.uint8), facts)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_reported"),
+    [
+        ("f Yaw d:deg B:9.999999974752427e-07", False),
+        ("1.2345678901234567e+16", False),
+        ("serial 9999999747524270e1", True),
+        ("v1.9999999747524270e1", True),
+        ("1.99999997475242e7-07", True),
+        ("9999999974752427e-07", True),
+        ("deadbeefdeadbeef", True),
+        ("0a1b2c3d-0000-4000-8000-0123456789ab", True),
+    ],
+)
+def test_decimals_of_small_numbers_are_no_serial_number(tmp_path: Path, text: str, is_reported: bool) -> None:
+    """Such as a factor of a unit that a definition states."""
+    (tmp_path / "a.ulg").write_bytes(
+        bytes(Builder(start_us=1_000_000).flags().text(6, 1_010_000, text).bytes())
+    )
+    facts = residue.SourceFacts(np.zeros((0, 2)), None, None)
+    findings = residue.Search.of(facts, ()).run(logreel.open(tmp_path / "a.ulg"))
+    assert any("serial" in item.what for item in findings) == is_reported

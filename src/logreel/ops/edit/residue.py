@@ -49,8 +49,10 @@ _LOOKS: Mapping[str, re.Pattern[bytes]] = {
         rb"(?<![\w.])(?!127\.|0\.|255\.)(?:[1-9]\d{0,2}\.)(?:\d{1,3}\.){2}\d{1,3}(?![\w.])"
     ),
     "a MAC address": re.compile(rb"(?i)(?<![\w:-])[0-9a-f]{2}([:-])(?:[0-9a-f]{2}\1){4}[0-9a-f]{2}(?![\w:-])"),
+    # Not the decimals of a small number, such as 9.999999974752427e-07.
     "a serial number or UUID": re.compile(
-        rb"(?i)(?<![0-9a-z])(?:[0-9a-f]{8}-[0-9a-f-]{20,27}|(?=[0-9]*[a-f])[0-9a-f]{16,32})(?![0-9a-z])"
+        rb"(?i)(?<![0-9a-z])(?!(?<=\d\.)\d+e[+-]\d)"
+        rb"(?:[0-9a-f]{8}-[0-9a-f-]{20,27}|(?=[0-9]*[a-f])[0-9a-f]{16,32})(?![0-9a-z])"
     ),
     "a path with the name of a user": re.compile(rb"(?:/home/|/Users/|\\Users\\|~/[\w.-]+/)[\w.]"),
     "the name of a computer": re.compile(rb"(?i)(?<![\w.])[a-z][\w-]*\.(?:local|lan|internal|corp|localdomain)(?!\w)"),
