@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from logreel.index.block_table import Blocks
-from logreel.kernels import block_table as kernel
+from logreel.kernels import framed as kernel
 
 CHANNELS = 5
 #: Messages: channel, and bytes to the next one; some reach beyond what the kernel takes at a time.

@@ -104,7 +104,7 @@ class Blocks:
         """
         out = np.empty(self.count(channel), np.int64)
         channels = np.array(among, np.int64)
-        done = block_table.latest_before(self.base, self.start, self.entry, channels, channel, out)
+        done = framed.latest_before(self.base, self.start, self.entry, channels, channel, out)
         # The table may lie in a mapped file that another process has overwritten.
         if done != len(out):
             raise IndexError("the runs of the block table do not lie in its entries")

@@ -22,7 +22,7 @@ if not cython.compiled:
     raise ImportError("logreel.kernels is not compiled: run `pip install -e .` (needs gcc)")
 
 from cython.cimports.libc.stdlib import free, malloc
-from cython.cimports.libc.string import memchr, memcpy, memset
+from cython.cimports.libc.string import memchr, memcpy
 from cython.cimports.logreel.kernels.gather import halves_far, halves_near, words_far, words_near
 from cython.cimports.logreel.kernels.loads import bytes_of, whole
 from cython.cimports.logreel.kernels.prefetch import prefetch, prefetch_span, prefetch_write
@@ -203,123 +203,6 @@ def latest_times(
         for j in range(1, p):
             if out[j] < out[j - 1]:
                 out[j] = out[j - 1]
-
-
-#: Bytes of a block that ``latest_before`` takes at a time: a bit for each is 64 KiB.
-SPAN = cython.declare(cython.longlong, 1 << 19)
-
-
-@cython.cfunc
-@cython.inline
-@cython.nogil
-@cython.exceptval(check=False)
-def _last_bit(word: cython.ulonglong) -> cython.longlong:
-    """Return the number of the highest bit of *word*, which is not 0."""
-    n: cython.longlong = 0
-    k: cython.longlong = 32
-    while k:
-        if word >> k:
-            word >>= k
-            n += k
-        k >>= 1
-    return n
-
-
-def latest_before(
-    base: cython.const[cython.longlong][::1],
-    start: cython.const[cython.longlong][:, ::1],
-    entry: cython.const[cython.uint][::1],
-    among: cython.const[cython.longlong][::1],
-    channel: cython.longlong,
-    out: cython.longlong[::1],
-):
-    """Fill *out* with where the last payload of *among* begins before each message of *channel*; -1 where none does.
-
-    base, start, entry  the block table, its blocks in the order of the file
-    among               int64[k]  channels
-    out                 int64[n]  for the messages of *channel* in order
-
-    Marks the payloads of a part of a block in a bit for each byte, instead of sorting them. Returns how many numbers
-    were filled; stops before a block whose runs do not lie in *entry* or in *out*.
-    """
-    k: cython.Py_ssize_t = among.shape[0]
-    j: cython.Py_ssize_t
-    blk: cython.Py_ssize_t
-    n: cython.longlong = 0
-    c: cython.longlong
-    lo: cython.longlong
-    at: cython.longlong
-    word: cython.longlong
-    least: cython.longlong
-    last: cython.longlong = -1
-    latest: cython.longlong
-    bits: cython.ulonglong
-    ok: cython.bint = 0 <= channel < start.shape[1] - 1
-    for j in range(k):
-        ok = ok and 0 <= among[j] < start.shape[1] - 1
-    if not ok or base.shape[0] > start.shape[0]:
-        return 0
-    # The next entry of each channel in the block, that of *channel* last, and the end of its run.
-    rest: cython.pointer[cython.longlong] = cython.cast(
-        cython.pointer[cython.longlong], malloc(2 * (k + 1) * cython.sizeof(cython.longlong))
-    )
-    marks: cython.pointer[cython.ulonglong] = cython.cast(cython.pointer[cython.ulonglong], malloc(SPAN // 8))
-    if rest == cython.NULL or marks == cython.NULL:
-        free(rest)
-        free(marks)
-        raise MemoryError
-    ends: cython.pointer[cython.longlong] = rest + k + 1
-    with cython.nogil:
-        for blk in range(base.shape[0]):
-            for j in range(k + 1):
-                c = channel if j == k else among[j]
-                rest[j], ends[j] = start[blk, c], start[blk, c + 1]
-                ok = ok and 0 <= rest[j] and ends[j] <= entry.shape[0]
-            ok = ok and ends[k] - rest[k] <= out.shape[0] - n
-            while ok:
-                least = -1
-                for j in range(k + 1):
-                    if rest[j] < ends[j] and (least < 0 or entry[rest[j]] < least):
-                        least = entry[rest[j]]
-                if least < 0:
-                    break
-                lo = least & -64
-                memset(marks, 0, SPAN // 8)
-                latest = -1
-                for j in range(k):
-                    while rest[j] < ends[j]:
-                        at = entry[rest[j]] - lo
-                        if at >= SPAN:
-                            break
-                        if at >= 0:
-                            marks[at >> 6] |= cython.cast(cython.ulonglong, 1) << (at & 63)
-                            latest = at if at > latest else latest
-                        rest[j] += 1
-                least, word = last, 0
-                while rest[k] < ends[k]:
-                    at = entry[rest[k]] - lo
-                    if at >= SPAN:
-                        break
-                    if at >= 0:
-                        c = at >> 6
-                        bits = marks[c] & ((cython.cast(cython.ulonglong, 1) << (at & 63)) - 1)
-                        # Below the word of the message before, the answer is that of this message.
-                        while bits == 0 and c > word:
-                            c -= 1
-                            bits = marks[c]
-                        if bits:
-                            least = base[blk] + lo + 64 * c + _last_bit(bits)
-                        word = at >> 6
-                    out[n] = least
-                    n += 1
-                    rest[k] += 1
-                if latest >= 0:
-                    last = base[blk] + lo + latest
-            if not ok:
-                break
-        free(rest)
-        free(marks)
-    return n
 
 
 def text_lengths(chars: cython.const[cython.uchar][:, ::1], out: cython.longlong[::1]):

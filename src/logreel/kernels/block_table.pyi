@@ -35,14 +35,6 @@ def latest_times(
     places: NDArray[np.int64],
     out: NDArray[np.int64],
 ) -> None: ...
-def latest_before(
-    base: NDArray[np.int64],
-    start: NDArray[np.int64],
-    entry: NDArray[np.uint32],
-    among: NDArray[np.int64],
-    channel: int,
-    out: NDArray[np.int64],
-) -> int: ...
 def text_lengths(chars: NDArray[np.uint8], out: NDArray[np.int64]) -> None: ...
 def join_rows(chars: NDArray[np.uint8], length: NDArray[np.int64], out: NDArray[np.uint8]) -> int: ...
 def gather_blocks(

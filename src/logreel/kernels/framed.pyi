@@ -40,3 +40,11 @@ def resync(
     keys: NDArray[np.void],
     last: int,
 ) -> int: ...
+def latest_before(
+    base: NDArray[np.int64],
+    start: NDArray[np.int64],
+    entry: NDArray[np.uint32],
+    among: NDArray[np.int64],
+    channel: int,
+    out: NDArray[np.int64],
+) -> int: ...
