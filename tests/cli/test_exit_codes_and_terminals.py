@@ -17,6 +17,7 @@ import pytest
 from logreel.cli import draw, main
 from logreel.cli.exits import report
 from support.builders.sample_logs import tiny
+from support.formats import sample_log
 from support.harness.cli_runner import Run, Spawn, environment
 from support.harness.forked import forked
 
@@ -262,6 +263,22 @@ def test_tables_of_a_small_log_load_no_functions_of_arrow(spawn: Spawn, logs: Pa
     modules = set(spawn("-c", script, str(logs / "flight.ulg"), check=True).stderr.decode().split())
     assert "pyarrow.parquet" in modules
     assert "pandas" not in modules
+
+
+@pytest.mark.parametrize("log_format", ["ulog", "rosbag", "mcap"])
+def test_the_first_table_loads_no_large_modules_besides_arrow(
+    spawn: Spawn, tmp_path: Path, log_format: str
+) -> None:
+    (tmp_path / "log").write_bytes(sample_log(log_format))
+    code = "import sys, numpy, pyarrow\nbefore = {*sys.modules}\nimport logreel\n"
+    code += "next(iter(logreel.open(sys.argv[1]).values())).to_arrow()\n"
+    code += "sys.stderr.write('\\n'.join({*sys.modules} - before))"
+    modules = set(spawn("-c", code, str(tmp_path / "log"), check=True).stderr.decode().split())
+    assert "logreel.layout.arrow" in modules
+    # Each takes some milliseconds: hashlib links OpenSSL, numpy.ma is what np.unique asks about masks, pathlib parses
+    # the networks of ipaddress.
+    large = {"concurrent.futures", "hashlib", "importlib.resources", "numpy.ma", "numpy.typing", "pathlib"}
+    assert not modules & {*large, "bz2", "random", "shutil", "subprocess", "tempfile"}
 
 
 def cost(spawn: Spawn, *args: str) -> tuple[int, int, int]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from logreel.dataclass import dataclass
 from logreel.errors import UsageError
-from logreel.io.arrays import I64, U32
+from logreel.io.arrays import I64, U32, distinct
 from logreel.io.source import FILE
 from logreel.kernels import block_table, framed
 from logreel.kernels import block_table as kernel
@@ -52,7 +52,7 @@ class Blocks:
     def of(cls, offset: I64, channel: NDArray[Any], channels: int, chunk: int = FILE) -> Blocks:
         """Return a table of messages in file order: int64[n] starts, and int[n] channel numbers below *channels*."""
         block, order = cls._blocks_of(offset), cls.order(offset, channel)
-        numbers = np.unique(block)
+        numbers = distinct(block)
         base = np.array([offset[block == n][0] for n in numbers], np.int64)
         counts = np.array([np.bincount(channel[block == n], minlength=channels) for n in numbers], np.int64)
         counts = counts.reshape(len(numbers), channels)

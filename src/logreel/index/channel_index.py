@@ -17,7 +17,7 @@ import numpy as np
 from logreel.dataclass import dataclass
 from logreel.errors import UsageError
 from logreel.index.block_table import MISSING_SIZE, Blocks, Separate, unrolled
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, distinct
 from logreel.io.source import FILE, SYNTHETIC, Buffer, Chunks
 from logreel.kernels import block_table
 
@@ -311,7 +311,7 @@ class LoadedValues(Rule):
         if rows is None:
             self.load(np.flatnonzero(last > first))
             return index.entry_values(channel, self.stored)
-        self.load(np.unique(np.cumsum(last - first).searchsorted(rows, side="right")))
+        self.load(distinct(np.cumsum(last - first).searchsorted(rows, side="right")))
         return self.stored[index.locate(channel, rows)[2]].astype(np.int64)
 
     def values_at(self, data: Buffer, start: I64, pick: Pick) -> I64:

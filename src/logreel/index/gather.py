@@ -18,7 +18,7 @@ import numpy as np
 from logreel.dataclass import dataclass
 from logreel.index.block_table import MISSING_SIZE, Blocks, unrolled
 from logreel.index.channel_index import ChannelIndex, FieldAt, MemberRows, Pick, StoredValues
-from logreel.io.arrays import I64, aligned, run, run_many, shares
+from logreel.io.arrays import I64, aligned, distinct, run, run_many, shares
 from logreel.io.platform import pool
 from logreel.io.source import FILE, SYNTHETIC, Buffer
 from logreel.kernels import block_table
@@ -31,6 +31,8 @@ Rows = slice | I64
 
 #: Bytes of decompressed chunks that are decoded together.
 RANGE_BYTES = 8 << 20
+#: Fewer bytes are unpacked without threads, whose start takes longer.
+ALONE_BYTES = 1 << 20
 #: Messages are copied out of their chunks if they are less than this part of them.
 DENSE = 4
 
@@ -80,15 +82,18 @@ def load(index: ChannelIndex, numbers: list[int], threads: int | None = None) ->
     """Return some blocks with their bytes, decompressed by *threads* (None: as many as processors)."""
     chunks = [int(index.table.chunk[i]) for i in numbers]
     bases = index.table.base[numbers]
-    distinct = list(dict.fromkeys(chunks))
-    index.chunks.fetch(distinct)
-    if len(distinct) == 1:
-        data = index.chunks[distinct[0]]
+    needed = list(dict.fromkeys(chunks))
+    index.chunks.fetch(needed)
+    if len(needed) == 1:
+        data = index.chunks[needed[0]]
     else:
-        with pool(threads or os.cpu_count() or 1) as unpackers:
-            parts = list(unpackers.map(index.chunks.__getitem__, distinct))
+        if sum(map(index.chunks.size_of, needed)) < ALONE_BYTES:
+            parts = [index.chunks[chunk] for chunk in needed]
+        else:
+            with pool(threads or os.cpu_count() or 1) as unpackers:
+                parts = list(unpackers.map(index.chunks.__getitem__, needed))
         starts = np.concatenate([[0], np.cumsum([len(p) for p in parts])]).astype(np.int64)
-        place = dict(zip(distinct, starts.tolist(), strict=False))
+        place = dict(zip(needed, starts.tolist(), strict=False))
         data, bases = np.concatenate(parts), bases + np.array([place[c] for c in chunks], np.int64)
     index.resolve(np.array(numbers, np.int64))
     return Loaded(numbers, data, bases)
@@ -171,7 +176,7 @@ def _in_file(index: ChannelIndex, channel: int, rows: Rows) -> tuple[I64, Pick]:
     ends = np.cumsum(last - first)
     if not isinstance(rows, slice):
         block = ends.searchsorted(rows, side="right")
-        index.resolve(np.unique(block))
+        index.resolve(distinct(block))
         entry = rows - (ends - last)[block]
         start = index.table.entries(channel)[entry] + index.table.base[block]
         return start, partial(_picked, [entry])

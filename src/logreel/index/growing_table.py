@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
 
 from logreel.index.block_table import Blocks
 from logreel.io.source import FILE
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
 
 #: So many small blocks in a row, each made of one part, become one block; so many of these become one again.
 JOINED = 32

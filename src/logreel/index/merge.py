@@ -144,7 +144,7 @@ class _Merge:
         }
         self._is_reverse = reverse
         #: Blocks with messages of the queues, ascending, of each index that is read in ranges, unless fetched before.
-        self._wanted = {key: np.unique(np.concatenate(blocks)) for key, blocks in _blocks_of(queues).items()}
+        self._wanted = {key: distinct(np.concatenate(blocks)) for key, blocks in _blocks_of(queues).items()}
         gather_times([(queue.index, queue.channel) for queue in queues])
         self._merging = kernel.Queues(_tournament([_count(queue) for queue in queues]), by_time, reverse)
         for queue in queues:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from logreel.index.block_table import MISSING_SIZE, Blocks, SelectedMessages
 from logreel.index.channel_index import ChannelIndex, Pick
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, distinct
 from logreel.io.source import FILE, SYNTHETIC
 
 
@@ -93,7 +93,7 @@ def _is_after(
 def _places(index: ChannelIndex, chunk: NDArray[np.int32], start: I64) -> tuple[I64, I64]:
     """Return ``MessagePlace.file`` and ``MessagePlace.offset`` of messages."""
     file, offset = start.copy(), np.where(chunk == FILE, 0, start)
-    for number in np.unique(chunk[chunk != FILE]).tolist():
+    for number in distinct(chunk[chunk != FILE]).tolist():
         file[chunk == number] = index.chunks.place_of(number)
     return file, offset
 
@@ -156,7 +156,7 @@ def _columns(index: ChannelIndex, number: int, rows: I64) -> tuple[I64, ...]:
     chunks, start, entry = index.locate(number, rows)
     rules = index.rules[number]
     offset, size = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
-    for one in np.unique(chunks).tolist():
+    for one in distinct(chunks).tolist():
         in_chunk = np.flatnonzero(chunks == one)
         offset[in_chunk], size[in_chunk] = rules.measure(
             index.chunks[one], start[in_chunk], _pick(entry[in_chunk])

@@ -6,12 +6,14 @@ Source: the LZ4 frame and block format descriptions.
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Buffer = NDArray[np.uint8]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Buffer = NDArray[np.uint8]
 
 #: LZ4 cannot shrink data by more than this factor.
 RATIO = 255

@@ -6,11 +6,10 @@ the buffers of its items, text and opaque bytes their offsets and then bytes.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from logreel.layout.arrow_arrays import buffer_of
 from logreel.layout.nodes import (
@@ -36,6 +35,9 @@ from logreel.layout.numpy_columns import (
     replaced_text,
     typed,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _NUMBERS: dict[str, pa.DataType] = {
     "bool": pa.bool_(),

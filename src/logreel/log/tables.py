@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.errors import UsageError, library
 from logreel.index.block_table import TIME_MAX, TIME_MIN
@@ -19,6 +18,7 @@ from logreel.log.columns import GROWTH, PLAIN, TIME, RowOptions, RowReader, Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from logreel.layout.layout import Layout
     from logreel.layout.projection import Projection

@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from logreel.dataclass import dataclass, field
 from logreel.errors import DefinitionError, LogError
-from logreel.io.atomic_file import sync_folder
 from logreel.log.scan import Schema
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,8 @@ _MARK = "#: "
 
 def data_folder() -> Path | None:
     """Return the user's data folder: ``$LOGREEL_DATA``, else below ``$XDG_DATA_HOME``; None if set to ``off``."""
+    from pathlib import Path
+
     chosen = os.environ.get("LOGREEL_DATA")
     if chosen is not None:
         return None if chosen.lower() in ("", "off", "0") else Path(chosen)
@@ -125,6 +127,8 @@ def files(language: str, name: str | None = None) -> Iterator[Path]:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
+    from pathlib import Path
+
     for entry in sorted(os.scandir(folder), key=lambda e: e.name):
         if entry.is_dir(follow_symlinks=False):
             yield from _walk(Path(entry.path))
@@ -157,6 +161,10 @@ def add(language: str, name: str, version: str, text: str, notes: dict[str, str]
 
     Raises LogError if there is no data folder or the file cannot be written, and for a name that is no file name.
     """
+    import tempfile
+
+    from logreel.io.atomic_file import sync_folder
+
     folder = data_folder()
     if folder is None:
         raise LogError("there is no folder for definitions: LOGREEL_DATA is off")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from logreel.dataclass import dataclass, field
@@ -20,6 +19,8 @@ from logreel.log.scan import PayloadDecoder, Schema
 from logreel.registry.registry import Registry
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from logreel.schemas import ros1msg
     from logreel.schemas.protobuf.types import Types
     from logreel.schemas.ros2msg import Ros2Definition

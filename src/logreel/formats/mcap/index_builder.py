@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import partial
 from threading import RLock
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass, replace
 from logreel.errors import Finding, Problem, UnsupportedError
@@ -28,11 +28,14 @@ from logreel.formats.mcap.records import (
 from logreel.index.block_table import MISSING_SIZE, Blocks
 from logreel.index.channel_index import ChannelRules, FieldAt, LoadedValues, StoredValues
 from logreel.index.message_index import MessageIndex
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, distinct
 from logreel.io.source import FILE, Buffer, Chunks, Source
 from logreel.kernels import mcap
 from logreel.limits import beyond
 from logreel.log.scan import Noted
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: Numbers of each message before its payload.
 SIDE_COLUMNS = {"publish_time": FieldAt(-PUBLISH_TIME, 8), "sequence": FieldAt(-SEQUENCE, 4)}
@@ -195,7 +198,7 @@ class IndexBuilder:
             if (np.diff(self._entry[span].astype(np.int64)) == 0).any():
                 # The index names a message twice: the chunk has to be read.
                 good[k] = 0
-        for row in np.unique(table[good == 0, 5]).tolist():
+        for row in distinct(table[good == 0, 5]).tolist():
             self._replace(row)
 
     def _read_chunk(self, row: int) -> Messages:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import zlib
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass, field
 from logreel.errors import Problem
@@ -39,6 +39,9 @@ from logreel.io.arrays import I64, distinct
 from logreel.io.source import Source
 from logreel.kernels import mcap
 from logreel.log.scan import ENOUGH, IncompleteError, IncrementalReader, Schema, UndecidedError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: Key of channel metadata whose value is JSON of all values that are not text, and name of the metadata record that
 #: describes the log which the file was converted from.

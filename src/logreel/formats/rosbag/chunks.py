@@ -8,15 +8,12 @@ the passphrase comes from its agent or from the environment variable that ROS us
 
 from __future__ import annotations
 
-import bz2
 import os
 import struct
-import subprocess
 import zlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass
 from logreel.errors import MissingDependencyError, Problem, UnsupportedError
@@ -24,6 +21,9 @@ from logreel.formats.rosbag.records import MAX_HEADER, BadRecord, Record
 from logreel.io.lz4_frames import unpack_lz4
 from logreel.io.source import Buffer, ChunkCache, Source
 from logreel.log.scan import Noted
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 ENCRYPTOR = "rosbag/AesCbcEncryptor"
 #: Encryptors in the headers of bags that are not encrypted.
@@ -97,6 +97,8 @@ def _require_library() -> None:
 
 def _symmetric_key(encrypted: bytes) -> bytes:
     """Return the key of the bag, decrypted by GnuPG; raise UnsupportedError."""
+    import subprocess
+
     # A passphrase is the first line of the input, so that no second file descriptor is needed.
     phrase = os.environ.get(PASSPHRASE)
     how = (
@@ -211,6 +213,8 @@ def unpack(source: Source, chunk: Chunk) -> Unpacked:
 
 def _bz2(packed: Buffer, limit: int) -> tuple[Buffer, str, int]:
     """Decompress at most *limit* bytes; return them, a description of the damage, and the number of unused bytes."""
+    import bz2
+
     decompressor = bz2.BZ2Decompressor()
     out, wrong = bytearray(), ""
     try:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass, field
 from logreel.errors import DefinitionError, Problem, UsageError
@@ -18,6 +17,9 @@ from logreel.layout.nodes import Field, Rest, Struct
 from logreel.layout.program import compile_layout
 from logreel.log.scan import ORIGINAL, ChannelInfo, Noted, Schema
 from logreel.schemas import ros1msg
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: Layout of messages without a usable definition.
 RAW = Layout(Struct((Field("data", Rest()),)), "raw")

@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass
 from logreel.errors import Finding, Problem
@@ -30,6 +29,9 @@ from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64, run, shares
 from logreel.io.source import FILE, Buffer, Chunks, Source
 from logreel.kernels import rosbag
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: Least bytes of a message record without its data: two lengths and the fields conn, op and time.
 SMALLEST = 46

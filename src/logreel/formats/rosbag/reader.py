@@ -7,9 +7,9 @@ rest as the end of the file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass, field
 from logreel.errors import Problem
@@ -30,6 +30,9 @@ from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import rosbag
 from logreel.log.scan import ENOUGH, IncompleteError, IncrementalReader, UndecidedError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: Largest extent of a block in a file without chunks: offsets relative to its base have 32 bits.
 MAX_SPAN = 1 << 31

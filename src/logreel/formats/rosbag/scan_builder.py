@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from logreel.dataclass import replace
 from logreel.errors import Finding, Problem, UnsupportedError
@@ -24,6 +23,9 @@ from logreel.index.growing_table import GrowingTable
 from logreel.index.message_index import MessageIndex
 from logreel.io.source import FILE, Chunks, Source
 from logreel.log.scan import Scan
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: Versions whose headers are lines of text.
 TEXT_VERSIONS = ("0", "1.0", "1.1")

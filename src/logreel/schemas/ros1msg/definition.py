@@ -4,7 +4,6 @@ use.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -397,7 +396,12 @@ def _hash(text: str) -> str:
         raw = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         raw = text.encode("utf-8", "surrogatepass")
-    return hashlib.md5(raw, usedforsecurity=False).hexdigest()
+    try:
+        # hashlib links OpenSSL, which takes longer than all checksums of a log.
+        from _md5 import md5  # type: ignore[import-not-found]
+    except ImportError:  # a build of Python without checksums of its own
+        from hashlib import md5
+    return str(md5(raw, usedforsecurity=False).hexdigest())
 
 
 def link(

@@ -16,8 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
-from importlib import resources
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from logreel.dataclass import dataclass, field
 from logreel.errors import DefinitionError, LogError
@@ -36,6 +35,10 @@ from logreel.schemas.ros1msg.definition import (
     spellings,
     split_text,
 )
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+    from pathlib import Path
 
 #: Folder of the language below the user's definitions.
 LANGUAGE = "ros1msg"
@@ -186,16 +189,21 @@ def _parsed(sections: list[DefinitionText]) -> dict[str, MessageDefinition]:
     return messages
 
 
+def _standard() -> Traversable:
+    """Return the folder of the shipped definitions; few logs need one of them, and this imports much."""
+    from importlib import resources
+
+    return resources.files("logreel.schemas.ros1msg").joinpath("standard")
+
+
 @lru_cache(maxsize=1)
 def _packages() -> tuple[str, ...]:
-    folder = resources.files("logreel.schemas.ros1msg").joinpath("standard")
-    return tuple(sorted(file.name.removesuffix(".msgs") for file in folder.iterdir()))
+    return tuple(sorted(file.name.removesuffix(".msgs") for file in _standard().iterdir()))
 
 
 @lru_cache(maxsize=512)
 def _file(package: str) -> str:
-    file = resources.files("logreel.schemas.ros1msg").joinpath("standard", f"{package}.msgs")
-    return file.read_text(encoding="utf-8")
+    return _standard().joinpath(f"{package}.msgs").read_text(encoding="utf-8")
 
 
 @lru_cache(maxsize=512)

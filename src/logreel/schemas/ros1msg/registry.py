@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from logreel.errors import DefinitionError
 from logreel.log.scan import Schema
@@ -27,6 +27,9 @@ from logreel.schemas.ros1msg.definition import (
     spellings,
     split_text,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 #: Suffixes of descriptors and calibrations, which are for other formats.
 _OTHERS = {".binpb", ".desc", ".pb", ".protoset", ".xml"}
@@ -155,6 +158,8 @@ class DefinitionRegistry:
         Files are parsed when their types are first needed. Raises OSError, and DefinitionError for a folder without
         ``.msg`` files, an invalid name or a file that is too large.
         """
+        from pathlib import Path
+
         path = Path(path).absolute()
         files = sorted(path.rglob("*.msg")) if path.is_dir() else [path]
         sections = [section for file in files for section in _read(file)]
