@@ -210,7 +210,7 @@ def from_json(text: str) -> dict[str, Any]:
 
 
 def _hook(values: dict[str, Any]) -> Any:
-    if values.keys() != {"$base64"}:
+    if len(values) != 1 or "$base64" not in values:
         return values
     return base64.b64decode(str(values["$base64"]))
 

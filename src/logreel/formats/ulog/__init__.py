@@ -105,6 +105,6 @@ FORMAT = Format(
     bands=lazy("logreel.formats.ulog.meaning.flight:bands"),
     commands=lazy_value("logreel.formats.ulog.commands:COMMANDS"),
     names_in={"ros1msg": lazy("logreel.formats.ulog.schema_maker:ros_names")},
-    storage=lazy_value("logreel.formats.ulog.records:STORAGE"),
+    storage=lazy_value("logreel.formats.ulog.verify:STORAGE"),
     limits=_limits,
 )

@@ -1,22 +1,19 @@
 """Constants and structs of ULog records: framing tables for the walker, and parsers of all kinds except data.
 
 Sources: the page "ULog File Format" of the PX4 guide, and real logs; docs/formats/ulog.md has the source of each
-fact. ``STORAGE`` counts records by kind, for ``logreel du``.
+fact.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 
 import numpy as np
 
 from logreel.dataclass import NamedTuple, dataclass
-from logreel.io.source import Buffer, Source
+from logreel.io.source import Source
 from logreel.kernels import framed
 from logreel.layout.nodes import SCALARS
-from logreel.registry import format as storage
-from logreel.registry.format import Storage, StoredRecord
 
 MAGIC = b"ULog\x01\x12\x35"
 FILE_HEADER = 16
@@ -270,31 +267,3 @@ def parse_subscription(payload: bytes) -> tuple[int, int, str]:
 def parse_flags(payload: bytes) -> tuple[bytes, bytes, tuple[int, int, int]]:
     """Return compatible flags, incompatible flags and the three appended offsets of a ``B`` record."""
     return payload[:8], payload[8:16], struct.unpack_from("<3Q", payload, 16)
-
-
-KINDS = {
-    ord("B"): storage.FILE_HEADER, ord("F"): storage.DEFINITIONS, ord("A"): storage.DEFINITIONS,
-    ord("R"): storage.DEFINITIONS, ord("I"): storage.METADATA, ord("M"): storage.METADATA,
-    ord("P"): "parameters", ord("Q"): "parameters", ord("L"): "text", ord("C"): "text", ord("S"): "sync marks",
-    ord("O"): "dropouts", ord("D"): storage.UNASSIGNED,
-}  # fmt: skip
-#: A file header before the version, which differs.
-_MAGIC = MAGIC[:-1]
-
-
-def _records(data: Buffer, at: int, end: int) -> Iterator[StoredRecord]:
-    while at < end:
-        if end - at >= FILE_HEADER and data[at : at + len(_MAGIC)].tobytes() == _MAGIC:
-            yield StoredRecord(storage.FILE_HEADER, FILE_HEADER)
-            at += FILE_HEADER
-            continue
-        if end - at < HEAD:
-            return
-        size, record_type = RECORD.unpack(data[at : at + HEAD].tobytes())
-        if record_type not in KINDS or at + HEAD + size > end:
-            return
-        yield StoredRecord(KINDS[record_type], HEAD + size)
-        at += HEAD + size
-
-
-STORAGE = Storage(DATA_HEAD, _records)

@@ -1,4 +1,4 @@
-"""Findings of ``verify`` that only ULogs have."""
+"""What accounts for all bytes of a ULog: findings of ``verify`` that only ULogs have, and ``STORAGE``, for ``du``."""
 
 from __future__ import annotations
 
@@ -13,9 +13,23 @@ import numpy as np
 from logreel.errors import Finding, Severity
 from logreel.formats.ulog import records
 from logreel.formats.ulog.non_data_records import KeyedRecord, NonDataRecords
-from logreel.formats.ulog.records import APPENDED_FLAG, BASIC, FILE_HEADER, INCOMPATIBLE_AT, OFFSETS_AT, SYNC
+from logreel.formats.ulog.records import (
+    APPENDED_FLAG,
+    BASIC,
+    DATA_HEAD,
+    FILE_HEADER,
+    HEAD,
+    INCOMPATIBLE_AT,
+    MAGIC,
+    OFFSETS_AT,
+    RECORD,
+    SYNC,
+)
 from logreel.index.message_index import MessageIndex
+from logreel.io.source import Buffer
 from logreel.layout.nodes import SCALARS
+from logreel.registry import format as storage
+from logreel.registry.format import Storage, StoredRecord
 
 #: Greatest version of the file header that is described.
 VERSION = 1
@@ -137,3 +151,32 @@ def _digests(others: NonDataRecords) -> Iterator[Finding]:
             ):
                 text = f"the SHA-256 of {_DIGESTED[name]!r} is {digest}, the file states {entry.value}"
                 yield Finding("checksum", "error", entry.offset, 0, text)
+
+
+#: What of a file is no message, by kind of record.
+_STORED = {
+    ord("B"): storage.FILE_HEADER, ord("F"): storage.DEFINITIONS, ord("A"): storage.DEFINITIONS,
+    ord("R"): storage.DEFINITIONS, ord("I"): storage.METADATA, ord("M"): storage.METADATA,
+    ord("P"): "parameters", ord("Q"): "parameters", ord("L"): "text", ord("C"): "text", ord("S"): "sync marks",
+    ord("O"): "dropouts", ord("D"): storage.UNASSIGNED,
+}  # fmt: skip
+#: A file header before the version, which differs.
+_MAGIC = MAGIC[:-1]
+
+
+def _records(data: Buffer, at: int, end: int) -> Iterator[StoredRecord]:
+    while at < end:
+        if end - at >= FILE_HEADER and data[at : at + len(_MAGIC)].tobytes() == _MAGIC:
+            yield StoredRecord(storage.FILE_HEADER, FILE_HEADER)
+            at += FILE_HEADER
+            continue
+        if end - at < HEAD:
+            return
+        size, record_type = RECORD.unpack(data[at : at + HEAD].tobytes())
+        if record_type not in _STORED or at + HEAD + size > end:
+            return
+        yield StoredRecord(_STORED[record_type], HEAD + size)
+        at += HEAD + size
+
+
+STORAGE = Storage(DATA_HEAD, _records)
