@@ -447,22 +447,21 @@ def _class(item: Mapping[str, Any]) -> tuple[str, float]:
 
 def find_detections(nodes: Nodes) -> Detections | None:
     """Return the Detections that *nodes* describe, or None."""
-    stamp = find_stamp(nodes)
     for name in ("detections", "bounding_boxes", "boxes", ""):
-        inner = (
-            nodes if not name else nodes_of(nodes.get(name)) if isinstance(nodes.get(name), Sequence) else {}
-        )
+        if name and not isinstance(nodes.get(name), Sequence):
+            continue
+        inner = nodes_of(nodes[name]) if name else nodes
         box = nodes_of(inner.get("bbox")) if isinstance(inner.get("bbox"), Struct) else {}
         if isinstance(inner.get("results"), Sequence) and box:
             if is_number(box.get("size_x")) and is_number(box.get("size_y")) and "center" in box:
-                return Detections(name, False, "vision", stamp)
+                return Detections(name, False, "vision", find_stamp(nodes))
             if is_vector(box.get("size")) and "position" in nodes_of(box.get("center")):
-                return Detections(name, True, "vision", stamp)
+                return Detections(name, True, "vision", find_stamp(nodes))
         if all(is_number(inner.get(axis + end)) for axis in "xy" for end in ("min", "max")):
-            return Detections(name, False, "corners", stamp)
+            return Detections(name, False, "corners", find_stamp(nodes))
         pose = nodes_of(inner.get("pose"))
         if is_vector(inner.get("dimensions")) and is_vector(pose.get("position")) and "label" in inner:
-            return Detections(name, True, "pose", stamp)
+            return Detections(name, True, "pose", find_stamp(nodes))
     return None
 
 
