@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import random
 import struct
 from pathlib import Path
 
 import pytest
 
 import logreel
-from logreel.formats.ulog import records
 from support.oracles.pyulog_values import load
 from support.samples.ulog.builder import Builder, flight
 
@@ -94,18 +92,3 @@ def test_check_reports_missing_default_flag_and_recover_sets_it(tmp_path: Path, 
 
 def test_check_reports_no_flags_for_sound_flight() -> None:
     assert not [f for f in logreel.check(flight(3.0)).findings if f.code == "flags"]
-
-
-def test_ordinary_parameters_are_parameters_by_the_full_check() -> None:
-    chosen, ordinary = random.Random(7), 0
-    for _ in range(20_000):
-        at = chosen.choice((0, 1))
-        name = bytes(chosen.choice(b"AZaz09_-/ .\xff[]") for _ in range(chosen.randrange(4)))
-        key = chosen.choice((b"float", b"int32_t", b"int32_", b"float[1]", b" float", b"")) + b" " + name
-        length = max(0, len(key) + chosen.choice((0, 0, 0, 1, -1)))
-        payload = b"\1" * at + bytes([length]) + key + bytes(chosen.choice((3, 4, 4, 5)))
-        payload = payload[: chosen.choice((len(payload), chosen.randrange(len(payload) + 1)))]
-        if records.is_parameter(payload, at):
-            ordinary += 1
-            assert records.match_key(payload, at, True).end == len(payload) - 4
-    assert ordinary > 200

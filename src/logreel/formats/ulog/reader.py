@@ -508,8 +508,6 @@ class Reader(IncrementalReader):
         self._problem("flags", pos, 0, False, "a flag bits record that is not the first record: ignored")
 
     def _key(self, pos: int, payload: bytes, at: int, number: bool = False) -> None:
-        if number and records.is_parameter(payload, at):
-            return
         key = records.match_key(payload, at, number)
         if key.length is None or key.type != "char":
             return

@@ -231,19 +231,6 @@ def match_key(payload: bytes, at: int, number: bool) -> Key:
     return key
 
 
-def is_parameter(payload: bytes, at: int) -> bool:
-    """Return whether a record is an ordinary parameter, sooner than ``match_key``, which has the last word on others.
-
-    at  where the length of the key is
-    """
-    space = payload.find(b" ", at)
-    return (
-        payload[at + 1 : space] in (b"float", b"int32_t")
-        and len(payload) == at + payload[at] + 5
-        and is_name(payload[space + 1 : -4])
-    )
-
-
 def parse_key(payload: bytes, has_head: bool) -> KeyValue:
     """Parse an ``I`` or ``P`` record, or with *has_head* an ``M`` or ``Q`` record. Raises BadRecord."""
     key = match_key(payload, int(has_head), False)

@@ -198,13 +198,12 @@ def _definitions(source: Source, parsed: I64, segments: list[int], own: list[boo
     for at in parsed.tolist():
         size = int.from_bytes(source.read(at, 2), "little")
         payload = source.read(at + HEAD, size)
-        letter = chr(source.data[at + 2])
-        if letter == "F":
+        if source.data[at + 2] == ord("F"):
             by_segment[bisect.bisect_right(segments, at) - 1].add(parse_format(payload))
-        elif letter in "IPMQ":
-            key_at, number = int(letter in "MQ"), letter in "PQ"
-            if not (number and records.is_parameter(payload, key_at)):
-                records.match_key(payload, key_at, number)
+        elif chr(source.data[at + 2]) in "IPMQ":
+            records.match_key(
+                payload, int(chr(source.data[at + 2]) in "MQ"), chr(source.data[at + 2]) in "PQ"
+            )
     return by_segment
 
 
