@@ -9,7 +9,7 @@ from __future__ import annotations
 from _thread import allocate_lock
 from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from logreel.layout.nodes import (
     project,
     record_of,
 )
+
+if TYPE_CHECKING:
+    from logreel.layout.program import Program
 
 #: Most parts of a Layout that it keeps; most Layouts that logs share, and most nodes of one of these.
 MAX_PARTS, MAX_SHARED, MAX_SHARED_NODES = 64, 1024, 4096
@@ -145,6 +148,13 @@ class Layout:
     def _parts(self) -> dict[tuple[str, ...], Layout]:
         """Results of ``project``, which other readers of the channel, or of the same definition, ask for again."""
         return {}
+
+    @cached_property
+    def program(self) -> Program:
+        """The Program that walks one message and copies its fields; logs that share the Layout share it, too."""
+        from logreel.layout.program import compile_layout
+
+        return compile_layout(self)
 
     def decoder(self) -> Callable[[memoryview], dict[str, Any]]:
         """Return a function that decodes one message into a dict; see ``logreel.layout.decode.decoder``."""

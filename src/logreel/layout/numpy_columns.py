@@ -32,10 +32,11 @@ from logreel.layout.nodes import (
     Time,
     steps_of,
 )
-from logreel.layout.program import Program, compile_layout
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from logreel.layout.program import Program
 
 Buffer = np.ndarray[tuple[Any, ...], np.dtype[np.uint8]]
 #: Of columns, in the order of the tree of nodes: a number or char array has its bytes, a counted sequence its offsets
@@ -737,10 +738,10 @@ class FieldsOfLayout:
         self.fields = None if fields is None else tuple(fields)
         self.part = layout if self.fields is None else layout.project(self.fields)
 
-    @cached_property
+    @property
     def program(self) -> Program:
         """The Program that walks one message and copies these fields."""
-        return compile_layout(self.part)
+        return self.part.program
 
     @cached_property
     def _steps(self) -> list[tuple[str | int, ...]]:

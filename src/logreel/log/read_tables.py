@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Work = Callable[[], list[tuple[str, "pa.Table"]]]
 #: Fixed cost of a message, as the number of payload bytes that take the same time.
 MESSAGE = 500
+#: Logs of less cost are read in the calling thread: others cost them more than they take away.
+SMALL = 16 << 20
 
 
 def tables(channels: Sequence[TableChannel]) -> dict[str, pa.Table]:
@@ -65,28 +67,33 @@ def _read_in_parallel(readers: Sequence[TableReader]) -> dict[str, pa.Table]:
 
     Of logs with packed chunks each thread takes consecutive blocks of all channels, so that a chunk is unpacked once.
     """
-    import pyarrow as pa
-
     for one in readers:
         index, channel = one.ch.log.index, one.ch.number
         if _is_packed(one) or index.rules[channel].synthetic is not None:
             # Read once, before several threads need them.
             index.times(channel)
-    work = _work(readers)
-    if not work:
-        return {}
+    costs = {reader.ch.number: _cost(reader) for reader in readers}
+    work = _work(readers, costs)
+    if len(work) < 2 or sum(costs.values()) < SMALL:
+        return _by_topic(part() for part in work)
     with pool(os.cpu_count() or 1) as threads:
-        done = threads.map(lambda part: part(), work)
-        parts: dict[str, list[pa.Table]] = {}
-        for topic, table in (one for some in done for one in some):
-            parts.setdefault(topic, []).append(table)
-    return {topic: pa.concat_tables(some) for topic, some in parts.items()}
+        return _by_topic(threads.map(lambda part: part(), work))
 
 
-def _work(readers: Sequence[TableReader]) -> Sequence[Work]:
+def _by_topic(done: Iterable[list[tuple[str, pa.Table]]]) -> dict[str, pa.Table]:
+    """Return the tables that functions gave, those of one channel as one."""
+    import pyarrow as pa
+
+    parts: dict[str, list[pa.Table]] = {}
+    for topic, table in (one for some in done for one in some):
+        parts.setdefault(topic, []).append(table)
+    return {topic: some[0] if len(some) == 1 else pa.concat_tables(some) for topic, some in parts.items()}
+
+
+def _work(readers: Sequence[TableReader], cost_of: Mapping[int, int]) -> Sequence[Work]:
     """Return functions that each give tables of channels: whole ones, or parts of all in the order of the file."""
     packed = [reader for reader in readers if _is_packed(reader)]
-    costs = {reader.ch.number: _cost(reader) for reader in readers if reader not in packed}
+    costs = {number: cost_of[number] for number in (r.ch.number for r in readers if r not in packed)}
     # The longest first, so that no thread ends long after the others.
     unpacked = sorted(
         (reader for reader in readers if reader not in packed),

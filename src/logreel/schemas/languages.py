@@ -214,6 +214,10 @@ class _Ros1(Language):
         return schema if text == schema.text else Schema(schema.name, self.name, text)
 
 
+class _NoLayoutError(Exception):
+    """Raised inside of ``_Cdr.layout`` where no Layout describes the messages."""
+
+
 class _Cdr(Language):
     """A language whose messages are CDR: a Layout describes those of the usual encodings, a decoder reads all."""
 
@@ -222,12 +226,21 @@ class _Cdr(Language):
         raise NotImplementedError
 
     def layout(self, schema: Schema, hints: Hints = NO_HINTS) -> Layout | None:
+        from logreel.layout.layout import shared
         from logreel.schemas import ros2msg
 
-        messages, begin = self._definitions(schema), hints.encapsulation or ros2msg.LITTLE
-        if not ros2msg.plain(schema.name, messages, begin):
+        begin = hints.encapsulation or ros2msg.LITTLE
+
+        def make() -> Layout:
+            messages = self._definitions(schema)
+            if not ros2msg.plain(schema.name, messages, begin):
+                raise _NoLayoutError
+            return ros2msg.layout_of(schema.name, messages, begin)
+
+        try:
+            return shared((self.name, schema.name, schema.text, begin), make)
+        except _NoLayoutError:
             return None
-        return ros2msg.layout_of(schema.name, messages, begin)
 
     def decoder(self, schema: Schema, hints: Hints = NO_HINTS) -> DecoderWithLayout:
         from logreel.schemas.cdr import CdrDecoder

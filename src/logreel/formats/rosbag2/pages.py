@@ -17,6 +17,7 @@ from logreel.dataclass import dataclass
 from logreel.errors import Problem
 from logreel.io.arrays import I64
 from logreel.io.source import Buffer
+from logreel.kernels import sqlite as kernel
 
 MAGIC = b"SQLite format 3\0"
 #: Bytes of the header of the database, which page 1 begins with (1.3).
@@ -29,6 +30,8 @@ USUAL_PAGE = 4096
 MAX_PAGE = 1 << 16
 #: Most problems that are kept of one database; more are one.
 MAX_PROBLEMS = 1000
+#: Bytes that a cell takes in a leaf page at least, with its place in the list of cells.
+_LEAST_CELL = 6
 #: Bytes that a varint has at most.
 _VARINT = 9
 
@@ -138,9 +141,17 @@ class Pages:
             self.used[page] = 1
             if page_type == LEAF:
                 leaves.append(page)
+            elif (below := self._leaves_below(page)) is not None:
+                leaves += below
             else:
                 waiting += reversed(self._children(page, what))
         return leaves
+
+    def _leaves_below(self, page: int) -> list[int] | None:
+        """Take and return the leaves that an inner page points to; None if it is not sound or points to others."""
+        out = np.empty(self.size // 2, np.int64)
+        count = kernel.leaves_below(self.data, page, self.size, self.usable, self.used, out)
+        return None if count < 0 else out[:count].tolist()
 
     def _note_page(self, page: int, page_type: int, what: str) -> None:
         if self.count < page <= self.stated_count:
@@ -227,6 +238,8 @@ class Pages:
         quiet  True: the pages may be none of a table, so nothing is noted
         """
         page = np.array(leaves, np.int64)
+        if (sound := self._sound_cells(page)) is not None:
+            return sound
         start = (page - 1) * self.size
         head = start + np.where(page == 1, HEADER, 0)
         count = self.numbers(head + 3, 2)
@@ -259,6 +272,24 @@ class Pages:
                     text = f"page {page[n]} of {what} has {rest} bytes that belong to no record, or to two"
                     self.note("record", start[n], abs(rest), True, text)
         return PageRecords(rowid, begin, size, local, end).at(good)
+
+    def _sound_cells(self, leaves: I64) -> PageRecords | None:
+        """Return the records in leaf pages; None if not all of these are as SQLite writes them."""
+        out = self.room(leaves, 4)
+        count = kernel.cells(self.data, leaves, self.size, self.usable, out)
+        if count != out.shape[1]:
+            return None
+        rowid, begin, size, local = out
+        # Not even an empty payload begins its page.
+        return PageRecords(rowid, begin, size, local, (begin - 1) // self.size * self.size + self.usable)
+
+    def room(self, leaves: I64, numbers: int) -> I64:
+        """Return int64[numbers, n] for the cells that leaf pages state; n is 0 if that is more than they hold."""
+        head = (leaves - 1) * self.size + np.where(leaves == 1, HEADER, 0)
+        stated = int((self.data[head + 3].astype(np.int64) << 8 | self.data[head + 4]).sum())
+        return np.empty(
+            (numbers, stated if stated <= len(leaves) * self.size // _LEAST_CELL else 0), np.int64
+        )
 
     def _content(self, head: I64) -> I64:
         """Return int64[n]: where the cells of pages begin, by the headers of these."""

@@ -19,11 +19,16 @@ from logreel.formats.rosbag2.pages import PageRecords, Pages, values_of
 from logreel.formats.rosbag2.wal import heads, with_wal
 from logreel.io.arrays import I64
 from logreel.io.source import Buffer, Source
+from logreel.kernels import sqlite as kernel
 
 #: Most bytes of a row of the small tables, and most rows of one of them.
 MAX_ROW, MAX_ROWS = 16 << 20, 1 << 16
 #: Most topics without a row that get a channel.
 MAX_UNKNOWN = 256
+#: Beginning of a compressed message; one in CDR begins with a zero byte.
+ZSTD = 0x28B52FFD
+#: Numbers of topics below it are counted.
+_SMALL = 1 << 12
 #: Largest message: sizes have 32 bits.
 MAX_SIZE = (1 << 31) - 1
 #: Bytes in which the statements that make the tables are, at the front of a database and of its write-ahead log.
@@ -110,6 +115,7 @@ class Database:
     definitions  by type and hash, and by type and an empty hash the first one of a type
     chains      pages of the overflow chains that are not consecutive, by rowid
     time_index  first page of the index of the times of messages, or None
+    is_plain    whether no message can be a zstd frame
     """
 
     pages: Pages
@@ -121,6 +127,7 @@ class Database:
     metadata: str = ""
     chains: dict[int, I64] = field(default_factory=dict)
     time_index: int | None = None
+    is_plain: bool = False
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -160,6 +167,7 @@ class DatabaseReader:
         self._roots: dict[str, tuple[int, str]] = {}
         self._indices, self._others = list[int](), list[int]()
         self._time_index: int | None = None
+        self._is_plain = False
 
     def read(self) -> Database:
         """Return everything that was found; damage is recorded as Problems."""
@@ -186,6 +194,7 @@ class DatabaseReader:
             distros[0] if distros else "",
             texts[-1] if texts else "",
             time_index=self._time_index,
+            is_plain=self._is_plain,
             problems=problems,
         )
         self._name_unknown(file, known)
@@ -260,7 +269,27 @@ class DatabaseReader:
         if not {*COLUMNS[1:]} <= {*names}:
             self.pages.note("schema", 0, 1, True, "the table 'messages' has not the columns of rosbag2")
             return _no_messages()
-        cells = self.pages.cells(self.pages.leaves(root, "table messages"), "table messages")
+        leaves = self.pages.leaves(root, "table messages")
+        return self._sound_messages(leaves, names) or self._some_messages(leaves, names)
+
+    def _sound_messages(self, leaves: list[int], names: list[str]) -> MessageRows | None:
+        """Return the messages in leaf pages; None if not all of these are as SQLite writes them."""
+        pages, page = self.pages, np.array(leaves, np.int64)
+        if len(names) > kernel.COLUMNS:
+            return None
+        out = pages.room(page, len(MessageRows.NAMES))
+        topic, time, data = (names.index(name) for name in COLUMNS[1:])
+        count, packed = kernel.message_rows(
+            pages.data, page, pages.size, pages.usable, len(names), topic, time, data, MAX_SIZE, ZSTD, out
+        )
+        if count != out.shape[1]:
+            return None
+        self._is_plain = not packed
+        return MessageRows(*out)
+
+    def _some_messages(self, leaves: list[int], names: list[str]) -> MessageRows:
+        """Return the messages in leaf pages that can be read, and note what cannot."""
+        cells = self.pages.cells(leaves, "table messages")
         messages, good = self._decoded(cells, names)
         bad = np.flatnonzero(~good)
         for at, local in zip(cells.begin[bad].tolist(), cells.local[bad].tolist(), strict=True):
@@ -319,6 +348,7 @@ class DatabaseReader:
             topics = topics or _unlike(map(_topic_of, rows))
             definitions = definitions or list(filter(None, map(_definition_of, rows)))
         cells = pages.cells(leaves, "", quiet=True)
+        self._is_plain = False
         salvaged, _ = self._decoded(cells, list(COLUMNS))
         known = np.array([topic.id for topic in topics], np.int64)
         plausible = (
@@ -354,8 +384,16 @@ class DatabaseReader:
 
     def _name_unknown(self, file: Database, known: set[int]) -> None:
         """Give messages of topics that no row names channels of their own."""
-        numbers, counts = np.unique(file.messages.topic, return_counts=True)
-        lost = 0
+        topic, lost = file.messages.topic, 0
+        if not len(topic):
+            return
+        if topic.min() >= 0 and topic.max() < _SMALL:
+            # Without sorting them.
+            every = np.bincount(topic)
+            numbers = np.flatnonzero(every)
+            counts = every[numbers]
+        else:
+            numbers, counts = np.unique(topic, return_counts=True)
         for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
             if number in known:
                 continue

@@ -18,7 +18,7 @@ from logreel.dataclass import dataclass, replace
 from logreel.errors import DefinitionError, Finding, LogError, Problem
 from logreel.formats.rosbag2 import yaml
 from logreel.formats.rosbag2.folder import custom_of
-from logreel.formats.rosbag2.reader import Database, DatabaseReader, StoredDefinition, TopicRow
+from logreel.formats.rosbag2.reader import ZSTD, Database, DatabaseReader, StoredDefinition, TopicRow
 from logreel.index.channel_index import ChannelRules, StoredValues
 from logreel.index.growing_table import GrowingTable
 from logreel.index.message_index import MessageIndex
@@ -34,9 +34,7 @@ from logreel.write.format_writer import joined
 #: Layout of messages without a usable definition.
 RAW = Layout(Struct((Field("data", Rest()),)), "raw")
 #: Bytes of messages that are put together at once.
-CHUNK = 1 << 20
-#: Beginning of a compressed message; one in CDR begins with a zero byte.
-ZSTD = 0x28B52FFD
+CHUNK = 4 << 20
 #: Earlier times (1973 if they counted from 1970) are relative to the start of the recording, or simulated.
 RELATIVE_NS = 10**8 * 10**9
 #: Longest head of a zstd frame.
@@ -73,6 +71,9 @@ def scan(source: Source) -> Scan:
     number_of = {topic.id: n for n, topic in reversed(list(enumerate(topics)))}
     ids = np.array(sorted(number_of), np.int64)
     numbers = np.array([number_of[topic] for topic in ids.tolist()], np.int64)
+    if len(ids) < 1 << 15:
+        # These are sorted in one pass.
+        numbers = numbers.astype(np.int16)
     channel = numbers[np.searchsorted(ids, messages.topic)] if len(messages) else messages.topic
     index = _index(bag, channel, len(topics))
     start, end = (int(messages.time.min()), int(messages.time.max())) if len(messages) else (None, None)
@@ -133,8 +134,10 @@ def _bag(source: Source, file: Database) -> Bag:
     from logreel.io import zstd
 
     messages, data = file.messages, file.pages.data
-    starts = np.where(messages.local >= 4, messages.begin, 0)
-    packed = (file.pages.numbers(starts, 4) == ZSTD) & (messages.local >= 4)
+    packed = np.zeros(len(messages), np.bool_)
+    if not file.is_plain:
+        known = messages.local >= 4
+        packed = (file.pages.numbers(np.where(known, messages.begin, 0), 4) == ZSTD) & known
     plain = np.array([topic.id for topic in file.topics if topic.serialization_format == CDR], np.int64)
     if packed.any() and not packed.all():
         # Whatever the topic, where the bag says so.
