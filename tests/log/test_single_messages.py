@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import logreel
+from logreel.errors import FileChangedError
 from logreel.index.merge import BATCH
+from logreel.log import read_ahead
 from support.builders.contents import SAMPLES
 
 
@@ -36,6 +41,74 @@ def test_each_single_message_is_that_of_the_iteration(suffix: str, is_fresh: boo
                 for wrong in (len(ch), -len(ch) - 1):
                     with pytest.raises(IndexError):
                         one[wrong]
+
+
+@pytest.mark.parametrize("suffix", SAMPLES)
+def test_messages_one_after_another_are_those_of_the_iteration(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("logreel.log.log.FEW", 3)
+    monkeypatch.setattr("logreel.log.log.GROWTH", 2)
+    monkeypatch.setattr("logreel.log.log.AHEAD", 12)
+    path = tmp_path / f"x{suffix}"
+    path.write_bytes(SAMPLES[suffix]())
+    asked = []
+    monkeypatch.setattr(read_ahead, "places_of", _noted(read_ahead.places_of, asked))
+    with logreel.open(path) as log:
+        for ch in log.channels.values():
+            expected = [parts(message) for message in ch]
+            # From the front, from another place, and back and forth.
+            rows = [
+                *range(len(ch)),
+                *range(len(ch) // 2, len(ch)),
+                *range(len(ch))[:9:-2],
+                *range(min(30, len(ch))),
+            ]
+            assert [parts(ch[row]) for row in rows] == [expected[row] for row in rows]
+            with pytest.raises(IndexError):
+                ch[len(ch)]
+        longest = max(map(len, log.channels.values()))
+    counts = [len(places) for places in asked]
+    if longest > 10:
+        assert counts
+    if longest > 60:
+        assert {3, 6, 12} <= {*counts}
+    assert max(counts, default=0) <= 12
+
+
+def _noted(call: Callable[..., list[Any]], values: list[Any]) -> Callable[..., list[Any]]:
+    def noted(*args: object) -> list[Any]:
+        values.append(call(*args))
+        return values[-1]
+
+    return noted
+
+
+def test_a_file_that_is_cut_while_messages_are_read_one_by_one_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "x.bag"
+    with logreel.create(path, compression="none") as w:
+        ch = w.add_channel("/n", logreel.Schema("std_msgs/Int32", "ros1msg", "int32 data\n"))
+        for k in range(100):
+            w.write(ch, k * 10**9, {"data": k})
+    with logreel.open(path) as log:
+        numbers = log["/n"]
+        assert [numbers[row].decode()["data"] for row in range(50)] == [*range(50)]
+        os.truncate(path, 100)
+        with pytest.raises(FileChangedError):
+            numbers[50]
+
+
+def test_messages_one_after_another_of_files_that_overlap_are_those_of_the_iteration(tmp_path: Path) -> None:
+    paths = [tmp_path / "a.bag", tmp_path / "b.bag"]
+    for n, path in enumerate(paths):
+        with logreel.create(path, compression="none") as w:
+            ch = w.add_channel("/n", logreel.Schema("std_msgs/Int32", "ros1msg", "int32 data\n"))
+            for k in range(50):
+                w.write(ch, (2 * k + n) * 10**9, {"data": 2 * k + n})
+    with logreel.open([*paths], anyway=True) as log:
+        numbers = log["/n"]
+        assert [numbers[row].decode()["data"] for row in range(100)] == [m.decode()["data"] for m in numbers]
+        assert [parts(numbers[row]) for row in range(100)] == [parts(message) for message in numbers]
 
 
 def test_single_messages_of_several_files_are_those_of_the_iteration(tmp_path: Path) -> None:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 POLL = 0.01
 #: Greatest share of the time that is spent on refreshing: if that takes long, the file is looked at less often.
 BUSY = 0.5
-#: Cached properties of a Channel that follow from its Layout alone.
-_FROM_LAYOUT = ("layout", "_decoder", "time_label")
+#: Attributes of a Channel that follow from its Layout alone.
+_FROM_LAYOUT = ("layout", "_decode", "time_label")
 
 
 #: Members of a Log for authors of formats and outputs.

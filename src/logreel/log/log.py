@@ -13,6 +13,7 @@ import numpy as np
 
 from logreel.dataclass import NamedTuple, replace
 from logreel.errors import Finding, LogError, NotFoundError, Problem, TopicError, UsageError, library
+from logreel.index.block_table import SelectedMessages
 from logreel.index.message_index import MessageIndex, message_at, rows_of
 from logreel.io.arrays import I64
 from logreel.io.source import Source
@@ -40,10 +41,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from logreel.index.block_table import SelectedMessages
+    from logreel.log.read_ahead import Place
     from logreel.log.scan import Actor
 
 T = TypeVar("T")
+#: Of a channel that is read one by one: messages that are looked for together at first, how many times the last ones
+#: after that, and at most.
+FEW, GROWTH, AHEAD = 32, 4, 1024
+#: Messages whose views exist at the same time: with more of them the garbage collector begins to look through all.
+PART = 512
 
 
 class Message(NamedTuple):
@@ -96,6 +102,11 @@ class Channel:
         self.schema: Schema = info.schema
         self.metadata: Mapping[str, Any] = MappingProxyType(dict(info.metadata))
         self.reserved = info.topic.startswith("~")
+        # Plain attributes, which are found faster than cached properties.
+        self._decode: Callable[[memoryview], dict[str, Any]] | None = None
+        # Places of messages that are likely to be asked for next: the table that they are from, the first row, places.
+        self._ahead: tuple[Any, int, list[Place]] = (None, 0, [])
+        self._next = 0
 
     def __len__(self) -> int:
         """Return the number of messages; where a message holds many records, each message counts once."""
@@ -178,10 +189,6 @@ class Channel:
         label = self.time_label
         return [label if label and path == "time" else path for path in self.layout.paths()]
 
-    @cached_property
-    def _decoder(self) -> Any:
-        return self.layout.decoder()
-
     def decode(self, data: memoryview, offset: int | None = None) -> dict[str, Any]:
         """Return the fields of one payload of this channel as a dict of plain Python values.
 
@@ -190,11 +197,13 @@ class Channel:
 
         Raises DefinitionError if the definition cannot be used, DamagedError if the payload does not fit it.
         """
-        if self.decoder is not None:
-            return self.decoder.decode_message(
-                self.log.index, data, None if offset is None else self._row_at(offset)
-            )
-        fields: dict[str, Any] = self._decoder(data)
+        if self._decode is None:
+            if self.decoder is not None:
+                return self.decoder.decode_message(
+                    self.log.index, data, None if offset is None else self._row_at(offset)
+                )
+            self._decode = self.layout.decoder()
+        fields = self._decode(data)
         if mapguard.losses():
             self.log.check_unchanged()
         return fields
@@ -236,8 +245,24 @@ class Channel:
         NumPy masked arrays. Raises NotFoundError (a KeyError) for an unknown field, IndexError for a message after
         the last one, UsageError for any other key.
         """
-        if type(key) is int and key >= 0 and (message := self._message_at(key)) is not None:
-            return message
+        if type(key) is int and key >= 0:
+            log = self.log
+            # Written out, because it is done for each message; that of a closed log raises an error.
+            index = log.index if log.closed else log.scan.index
+            table, first, places = self._ahead
+            if table is index.table and 0 <= key - first < len(places):
+                time, chunk, start, end = places[key - first]
+                chunks = index.chunks
+                try:
+                    data = chunks.view(chunk)[start:end]
+                finally:
+                    # An error may come from a file that was truncated.
+                    chunks.check()
+                return _message((time, self, data, start))
+            if self._looks_ahead(index, key):
+                return self[key]
+            if (message := self._message_at(key)) is not None:
+                return message
         if isinstance(key, str):
             from logreel.log.columns import field_values
 
@@ -258,6 +283,24 @@ class Channel:
         """Return one message; None if there is none, and where only ``_messages_at`` can tell."""
         values = message_at(self.log.index, self.number, self, row)
         return None if values is None else Message(*values)
+
+    def _looks_ahead(self, index: MessageIndex, row: int) -> bool:
+        """Keep the places of messages from *row* on; return False where they are not known, or not worth the time.
+
+        Who asks for one message after another is likely to ask for the next ones.
+        """
+        if not row or row != self._next:
+            # Among messages of which not each has a place, nothing is begun anew.
+            if not row < self._next <= row + AHEAD:
+                self._next = row + 1
+            return False
+        from logreel.log.read_ahead import places_of
+
+        last = row + min(AHEAD, max(FEW, GROWTH * len(self._ahead[2])))
+        places = places_of(index, self.number, slice(row, last))
+        self._ahead = index.table, row, places
+        self._next = row + (len(places) or AHEAD)
+        return bool(places)
 
     def _messages_at(self, rows: I64) -> list[Message]:
         """Return the messages with these row numbers, which ascend or descend."""
@@ -761,7 +804,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
         self, channels: Mapping[int, Channel], selections: Iterator[SelectedMessages]
     ) -> Iterator[Message]:
         """Yield the messages of selections of the index; *channels*: by number."""
-        return map(_message, rows_of(self.index, channels, selections))
+        return map(_message, rows_of(self.index, channels, _in_parts(selections)))
 
     def check_unchanged(self) -> None:
         """Raise FileChangedError if a file of the log was truncated or overwritten since it was opened.
@@ -797,3 +840,11 @@ class Log(GrowingLog, Mapping[str, Channel]):
         """Read the whole file and return what opening it does not check, such as wrong checksums."""
         with self.source.checked():
             return tuple(self.scan.verify())
+
+
+def _in_parts(selections: Iterable[SelectedMessages]) -> Iterator[SelectedMessages]:
+    """Yield the same messages, at most PART at a time."""
+    for picked in selections:
+        for lo in range(0, len(picked), PART):
+            part = slice(lo, lo + PART)
+            yield SelectedMessages(*(getattr(picked, name)[part] for name, _ in SelectedMessages.KINDS))

@@ -1,4 +1,4 @@
-"""Columns of whole channels, gathered ahead of time when channels are read one after another."""
+"""Columns of channels, and places of messages, that are read ahead when one after another is asked for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from logreel.errors import LogError, Problem
-from logreel.index.gather import Gathered, Want, gather
+from logreel.index.block_table import MISSING_SIZE
+from logreel.index.gather import Gathered, Want, gather, places
 from logreel.index.message_index import MessageIndex
 from logreel.layout.layout import Layout
 from logreel.log.scan import PayloadDecoder, Schema
@@ -128,3 +129,19 @@ class ReadAhead:
         if not len(ch) or time is None or not ch.is_uniform:
             return None
         return Want(ch.number, ch.layout.leaves, time)
+
+
+#: Time in ns, chunk, and first and last byte there, of a message.
+Place = tuple[int, int, int, int]
+
+
+def places_of(index: MessageIndex, channel: int, rows: slice) -> list[Place]:
+    """Return where messages of a channel are; nothing where not each of them has a place."""
+    if index.reads_in_ranges:
+        return []
+    rows = slice(rows.start, min(rows.stop, index.count(channel)))
+    chunk, start, size = places(index, channel, rows)
+    if (size == MISSING_SIZE).any():
+        return []
+    columns = index.times_of(channel, rows), chunk, start, start + size
+    return list(zip(*(column.tolist() for column in columns), strict=True))
