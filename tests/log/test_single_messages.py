@@ -47,13 +47,13 @@ def test_each_single_message_is_that_of_the_iteration(suffix: str, is_fresh: boo
 def test_messages_one_after_another_are_those_of_the_iteration(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("logreel.log.log.FEW", 3)
-    monkeypatch.setattr("logreel.log.log.GROWTH", 2)
-    monkeypatch.setattr("logreel.log.log.AHEAD", 12)
+    monkeypatch.setattr("logreel.log.read_ahead.FEW", 3)
+    monkeypatch.setattr("logreel.log.read_ahead.GROWTH", 2)
+    monkeypatch.setattr("logreel.log.read_ahead.MOST", 12)
     path = tmp_path / f"x{suffix}"
     path.write_bytes(SAMPLES[suffix]())
     asked = []
-    monkeypatch.setattr(read_ahead, "places_of", _noted(read_ahead.places_of, asked))
+    monkeypatch.setattr(read_ahead, "places_ahead", _noted(read_ahead.places_ahead, asked))
     with logreel.open(path) as log:
         for ch in log.channels.values():
             expected = [parts(message) for message in ch]
@@ -68,7 +68,7 @@ def test_messages_one_after_another_are_those_of_the_iteration(
             with pytest.raises(IndexError):
                 ch[len(ch)]
         longest = max(map(len, log.channels.values()))
-    counts = [len(places) for places in asked]
+    counts = [len(places or ()) for places in asked]
     if longest > 10:
         assert counts
     if longest > 60:

@@ -45,10 +45,7 @@ if TYPE_CHECKING:
     from logreel.log.scan import Actor
 
 T = TypeVar("T")
-#: Of a channel that is read one by one: messages that are looked for together at first, how many times the last ones
-#: after that, and at most.
-FEW, GROWTH, AHEAD = 32, 4, 1024
-#: Messages whose views exist at the same time: with more of them the garbage collector begins to look through all.
+#: Messages whose views exist at once: with more, the garbage collector looks through all of them.
 PART = 512
 
 
@@ -102,9 +99,8 @@ class Channel:
         self.schema: Schema = info.schema
         self.metadata: Mapping[str, Any] = MappingProxyType(dict(info.metadata))
         self.reserved = info.topic.startswith("~")
-        # Plain attributes, which are found faster than cached properties.
         self._decode: Callable[[memoryview], dict[str, Any]] | None = None
-        # Places of messages that are likely to be asked for next: the table that they are from, the first row, places.
+        # Of messages that are likely to be asked for next: the table that they are from, the first row, places.
         self._ahead: tuple[Any, int, list[Place]] = (None, 0, [])
         self._next = 0
 
@@ -247,7 +243,7 @@ class Channel:
         """
         if type(key) is int and key >= 0:
             log = self.log
-            # Written out, because it is done for each message; that of a closed log raises an error.
+            # That of a closed log raises an error.
             index = log.index if log.closed else log.scan.index
             table, first, places = self._ahead
             if table is index.table and 0 <= key - first < len(places):
@@ -285,21 +281,15 @@ class Channel:
         return None if values is None else Message(*values)
 
     def _looks_ahead(self, index: MessageIndex, row: int) -> bool:
-        """Keep the places of messages from *row* on; return False where they are not known, or not worth the time.
-
-        Who asks for one message after another is likely to ask for the next ones.
-        """
+        """Keep the places of messages from *row* on, if those before were asked for; return whether there are any."""
         if not row or row != self._next:
-            # Among messages of which not each has a place, nothing is begun anew.
-            if not row < self._next <= row + AHEAD:
-                self._next = row + 1
+            self._next = row + 1 if self._next >= 0 else -1
             return False
-        from logreel.log.read_ahead import places_of
+        from logreel.log.read_ahead import places_ahead
 
-        last = row + min(AHEAD, max(FEW, GROWTH * len(self._ahead[2])))
-        places = places_of(index, self.number, slice(row, last))
-        self._ahead = index.table, row, places
-        self._next = row + (len(places) or AHEAD)
+        places = places_ahead(index, self.number, row, len(self._ahead[2]))
+        self._ahead = index.table, row, places or []
+        self._next = -1 if places is None else row + len(places)
         return bool(places)
 
     def _messages_at(self, rows: I64) -> list[Message]:
@@ -843,7 +833,6 @@ class Log(GrowingLog, Mapping[str, Channel]):
 
 
 def _in_parts(selections: Iterable[SelectedMessages]) -> Iterator[SelectedMessages]:
-    """Yield the same messages, at most PART at a time."""
     for picked in selections:
         for lo in range(0, len(picked), PART):
             part = slice(lo, lo + PART)

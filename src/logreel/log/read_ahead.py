@@ -131,17 +131,22 @@ class ReadAhead:
         return Want(ch.number, ch.layout.leaves, time)
 
 
+#: Messages of a channel that are looked for at first, how many times the last ones after that, and at most.
+FEW, GROWTH, MOST = 32, 4, 1024
 #: Time in ns, chunk, and first and last byte there, of a message.
 Place = tuple[int, int, int, int]
 
 
-def places_of(index: MessageIndex, channel: int, rows: slice) -> list[Place]:
-    """Return where messages of a channel are; nothing where not each of them has a place."""
+def places_ahead(index: MessageIndex, channel: int, row: int, last: int) -> list[Place] | None:
+    """Return where messages of a channel from *row* on are; None where not each of them has a place.
+
+    last  how many were returned before
+    """
     if index.reads_in_ranges:
-        return []
-    rows = slice(rows.start, min(rows.stop, index.count(channel)))
+        return None
+    rows = slice(row, min(row + min(MOST, max(FEW, GROWTH * last)), index.count(channel)))
     chunk, start, size = places(index, channel, rows)
     if (size == MISSING_SIZE).any():
-        return []
+        return None
     columns = index.times_of(channel, rows), chunk, start, start + size
     return list(zip(*(column.tolist() for column in columns), strict=True))
