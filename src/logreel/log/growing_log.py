@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from logreel.errors import LogError, Problem, UsageError
+from logreel.index.block_table import SelectedMessages
 from logreel.io.source import Source
 from logreel.log.scan import Scan
 from logreel.log.times import Time, interval_so_far
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
     from threading import Event
 
     from logreel.index.gather import Gathered, Want
+    from logreel.index.message_index import MessageIndex
     from logreel.io.growing_file import GrowingFile, GrowingStream
     from logreel.log.growth import Choice, FollowPosition, Growth, Rescan
-    from logreel.log.read_ahead import ReadAhead
+    from logreel.log.read_ahead import Place, ReadAhead
 
 
 #: Seconds between two looks at a file that does not grow.
@@ -314,3 +316,50 @@ def _event() -> Event:
     from threading import Event
 
     return Event()
+
+
+class OneByOne:
+    """What a Channel knows of messages that are likely to be asked for next, by their numbers.
+
+    _ahead  the table that they are from, the first row, places
+    """
+
+    number: int
+    _ahead: tuple[Any, int, list[Place]] = (None, 0, [])
+    _next = 0
+
+    def _known_at(self, index: MessageIndex, row: int) -> tuple[int, Self, memoryview, int] | None:
+        """Return what ``message_at`` does; None for a message that is not known."""
+        table, first, places = self._ahead
+        if table is not index.table or not 0 <= row - first < len(places):
+            return self._known_at(index, row) if self._looks_ahead(index, row) else None
+        time, chunk, start, end = places[row - first]
+        chunks = index.chunks
+        try:
+            return time, self, chunks.view(chunk)[start:end], start
+        finally:
+            # An error may come from a file that was truncated.
+            chunks.check()
+
+    def _looks_ahead(self, index: MessageIndex, row: int) -> bool:
+        """Keep the places of messages from *row* on, if those before were asked for; return whether there are any."""
+        if not row or row != self._next:
+            self._next = row + 1 if self._next >= 0 else -1
+            return False
+        from logreel.log.read_ahead import places_ahead
+
+        places = places_ahead(index, self.number, row, len(self._ahead[2]))
+        self._ahead = index.table, row, places or []
+        self._next = -1 if places is None else row + len(places)
+        return bool(places)
+
+
+#: Messages whose views exist at once: with more, the garbage collector looks through all of them.
+PART = 512
+
+
+def in_parts(selections: Iterable[SelectedMessages]) -> Iterator[SelectedMessages]:
+    for picked in selections:
+        for lo in range(0, len(picked), PART):
+            part = slice(lo, lo + PART)
+            yield SelectedMessages(*(getattr(picked, name)[part] for name, _ in SelectedMessages.KINDS))

@@ -13,13 +13,12 @@ import numpy as np
 
 from logreel.dataclass import NamedTuple, replace
 from logreel.errors import Finding, LogError, NotFoundError, Problem, TopicError, UsageError, library
-from logreel.index.block_table import SelectedMessages
 from logreel.index.message_index import MessageIndex, message_at, rows_of
 from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import mapguard
 from logreel.layout.layout import Layout
-from logreel.log.growing_log import GrowingLog
+from logreel.log.growing_log import GrowingLog, OneByOne, in_parts
 from logreel.log.scan import (
     NO_SERVICES,
     Attachment,
@@ -41,12 +40,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from logreel.log.read_ahead import Place
+    from logreel.index.block_table import SelectedMessages
     from logreel.log.scan import Actor
 
 T = TypeVar("T")
-#: Messages whose views exist at once: with more, the garbage collector looks through all of them.
-PART = 512
 
 
 class Message(NamedTuple):
@@ -76,7 +73,7 @@ class Message(NamedTuple):
 _message: Callable[[Iterable[Any]], Message] = partial(tuple.__new__, Message)
 
 
-class Channel:
+class Channel(OneByOne):
     """The messages of one topic: a sequence of Messages in file order, with fields that can be read as columns.
 
     ``ch[0]``, ``ch[:10]`` and iteration return messages; ``ch["q"]`` and ``ch[["q", "lat"]]`` return fields.
@@ -100,9 +97,6 @@ class Channel:
         self.metadata: Mapping[str, Any] = MappingProxyType(dict(info.metadata))
         self.reserved = info.topic.startswith("~")
         self._decode: Callable[[memoryview], dict[str, Any]] | None = None
-        # Of messages that are likely to be asked for next: the table that they are from, the first row, places.
-        self._ahead: tuple[Any, int, list[Place]] = (None, 0, [])
-        self._next = 0
 
     def __len__(self) -> int:
         """Return the number of messages; where a message holds many records, each message counts once."""
@@ -241,24 +235,8 @@ class Channel:
         NumPy masked arrays. Raises NotFoundError (a KeyError) for an unknown field, IndexError for a message after
         the last one, UsageError for any other key.
         """
-        if type(key) is int and key >= 0:
-            log = self.log
-            # That of a closed log raises an error.
-            index = log.index if log.closed else log.scan.index
-            table, first, places = self._ahead
-            if table is index.table and 0 <= key - first < len(places):
-                time, chunk, start, end = places[key - first]
-                chunks = index.chunks
-                try:
-                    data = chunks.view(chunk)[start:end]
-                finally:
-                    # An error may come from a file that was truncated.
-                    chunks.check()
-                return _message((time, self, data, start))
-            if self._looks_ahead(index, key):
-                return self[key]
-            if (message := self._message_at(key)) is not None:
-                return message
+        if type(key) is int and key >= 0 and (message := self._message_at(key)) is not None:
+            return message
         if isinstance(key, str):
             from logreel.log.columns import field_values
 
@@ -277,20 +255,9 @@ class Channel:
 
     def _message_at(self, row: int) -> Message | None:
         """Return one message; None if there is none, and where only ``_messages_at`` can tell."""
-        values = message_at(self.log.index, self.number, self, row)
-        return None if values is None else Message(*values)
-
-    def _looks_ahead(self, index: MessageIndex, row: int) -> bool:
-        """Keep the places of messages from *row* on, if those before were asked for; return whether there are any."""
-        if not row or row != self._next:
-            self._next = row + 1 if self._next >= 0 else -1
-            return False
-        from logreel.log.read_ahead import places_ahead
-
-        places = places_ahead(index, self.number, row, len(self._ahead[2]))
-        self._ahead = index.table, row, places or []
-        self._next = -1 if places is None else row + len(places)
-        return bool(places)
+        index = self.log.index
+        values = self._known_at(index, row) or message_at(index, self.number, self, row)
+        return None if values is None else _message(values)
 
     def _messages_at(self, rows: I64) -> list[Message]:
         """Return the messages with these row numbers, which ascend or descend."""
@@ -794,7 +761,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
         self, channels: Mapping[int, Channel], selections: Iterator[SelectedMessages]
     ) -> Iterator[Message]:
         """Yield the messages of selections of the index; *channels*: by number."""
-        return map(_message, rows_of(self.index, channels, _in_parts(selections)))
+        return map(_message, rows_of(self.index, channels, in_parts(selections)))
 
     def check_unchanged(self) -> None:
         """Raise FileChangedError if a file of the log was truncated or overwritten since it was opened.
@@ -830,10 +797,3 @@ class Log(GrowingLog, Mapping[str, Channel]):
         """Read the whole file and return what opening it does not check, such as wrong checksums."""
         with self.source.checked():
             return tuple(self.scan.verify())
-
-
-def _in_parts(selections: Iterable[SelectedMessages]) -> Iterator[SelectedMessages]:
-    for picked in selections:
-        for lo in range(0, len(picked), PART):
-            part = slice(lo, lo + PART)
-            yield SelectedMessages(*(getattr(picked, name)[part] for name, _ in SelectedMessages.KINDS))
