@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from logreel.formats.koblenz import definitions as koblenz
-from support.harness.forked import forked
+from support.harness.forked import SRC, forked
 from support.harness.pages import PROCESS, blocks, commands, run_command, run_page
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,6 +31,9 @@ def test_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     # Types of messages that a page registers, like its settings below, are not for the tests behind it.
     monkeypatch.setattr(koblenz, "_registered", dict(koblenz._registered))
     program, before = PROCESS if path in IN_PROCESSES else forked(), dict(os.environ)
+    if path not in IN_PROCESSES:
+        # The server has this path; it forks only for who has it, too.
+        monkeypatch.setenv("PYTHONPATH", str(SRC))
     try:
         run_page(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"), program)
     finally:
