@@ -2,6 +2,8 @@
 PYTHON      ?= python3
 # A worker that has nothing left takes tests from the others, so that none idles at the end.
 PYTEST_ARGS ?= -n auto --dist worksteal
+# No test of `make test` takes ten minutes; those of long runs do.
+LONG := -o faulthandler_timeout=0
 LOGREEL_FUZZ ?= 20000
 LOGREEL_SOAK ?= 500
 LOGREEL_SHRINK ?= 200
@@ -55,7 +57,7 @@ LOGREEL_FLEET ?= 400
 test-fleet: ## 400 logs on all engines: installs Ray, Daft and Dask into an environment of its own; LOGREEL_FLEET=N sets the number
 	$(PYTHON) -m venv $(FLEET)
 	$(FLEET)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[view,fleet,polars,ray,daft]' 'dask[dataframe]' mcap $(if $(shell command -v java),pyspark) pytest hypothesis
-	LOGREEL_FLEET=$(LOGREEL_FLEET) $(FLEET)/bin/python -m pytest tests/fleet
+	LOGREEL_FLEET=$(LOGREEL_FLEET) $(FLEET)/bin/python -m pytest $(LONG) tests/fleet
 
 # lerobot needs torch, so it gets an environment of its own. Of what it requires, only what its datasets import is
 # installed; LOGREEL_TORCH names another build of torch. torchvision 0.25 is the last one with the decoder for av.
@@ -68,7 +70,7 @@ test-train: ## load what we write with lerobot itself: installs lerobot and torc
 	    'accelerate<2' 'einops' 'draccus==0.10.0' 'gymnasium' 'termcolor' 'deepdiff' 'packaging<26' 'setuptools<81' \
 	    'opencv-python-headless<4.13'
 	$(TRAIN)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps 'lerobot==0.4.4' 'torchvision==0.25.0'
-	$(TRAIN)/bin/python -m pytest tests/outputs/dataset
+	$(TRAIN)/bin/python -m pytest $(LONG) tests/outputs/dataset
 
 lint: style ## style and types only
 	$(BIN)/mypy
@@ -100,7 +102,7 @@ oracles: $(VENV)/.test ## every reader and writer beside its peers, over the sam
 	$(BIN)/python tests/oracles/run.py $(ORACLES)
 
 fuzz: $(VENV)/.test ## long run of damage and of kernels beside plain readers; LOGREEL_FUZZ=N sets the number of cases
-	LOGREEL_FUZZ=$(LOGREEL_FUZZ) $(BIN)/python -m pytest $(PYTEST_ARGS) tests/damage tests/kernels
+	LOGREEL_FUZZ=$(LOGREEL_FUZZ) $(BIN)/python -m pytest $(PYTEST_ARGS) $(LONG) tests/damage tests/kernels
 
 # atheris is not needed by anything else, and wants an environment that it can instrument.
 FUZZ := .venv-fuzz
@@ -114,11 +116,11 @@ fuzz-coverage: ## fuzz all readers and parsers guided by coverage (atheris); LOG
 	$(FUZZ)/bin/python fuzz/run.py $(LOGREEL_FUZZ_SECONDS)
 
 soak: $(VENV)/.test ## kill recorders and appenders at random moments; LOGREEL_SOAK=N times for each format
-	LOGREEL_SOAK=$(LOGREEL_SOAK) $(BIN)/python -m pytest $(PYTEST_ARGS) \
+	LOGREEL_SOAK=$(LOGREEL_SOAK) $(BIN)/python -m pytest $(PYTEST_ARGS) $(LONG) \
 	    tests/damage/test_killing.py tests/damage/test_following.py tests/cli/test_record_ros_command.py
 
 shrink: $(VENV)/.test ## let 200 mapped files shrink while threads read them; LOGREEL_SHRINK=N sets the number
-	LOGREEL_SHRINK=$(LOGREEL_SHRINK) $(BIN)/python -m pytest $(PYTEST_ARGS) tests/damage/test_shrinking.py
+	LOGREEL_SHRINK=$(LOGREEL_SHRINK) $(BIN)/python -m pytest $(PYTEST_ARGS) $(LONG) tests/damage/test_shrinking.py
 
 # The sanitizers must be loaded before Python, and see single allocations only without Python's own allocator. The
 # kernels go to a folder of their own, so that the installed ones stay as they are.
@@ -135,7 +137,7 @@ asan: $(VENV)/.test ## kernel and damage tests with bounds checked, AddressSanit
 	LD_PRELOAD="$(ASAN_LIBS)" PYTHONMALLOC=malloc PYTHONPATH=build/asan/site LOGREEL_CACHE=off LOGREEL_DEBUG=1 \
 	ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:allocator_may_return_null=1:handle_sigbus=0 \
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 LOGREEL_FUZZ=$(ASAN_FUZZ) \
-	    $(BIN)/python -m pytest $(PYTEST_ARGS) tests/kernels tests/layout tests/index tests/damage \
+	    $(BIN)/python -m pytest $(PYTEST_ARGS) $(LONG) tests/kernels tests/layout tests/index tests/damage \
 	    tests/registry/test_index_cache.py --ignore=tests/damage/test_killing.py --ignore=tests/damage/test_following.py
 
 screenshots: $(VENV)/.test ## the pictures of docs/images (needs chromium)
@@ -171,12 +173,12 @@ test-twins: $(VENV)/.test ## reading, writing and indexes with the twins of what
 	    -k 'not two_appenders and not permissions_are_kept and not full_disk_leaves'
 
 test-wheels: $(VENV)/.test build ## install the wheel into bare environments: every Python here, every extra alone (20 minutes)
-	LOGREEL_WHEELS=dist $(BIN)/python -m pytest $(PYTEST_ARGS) tests/test_wheels.py
+	LOGREEL_WHEELS=dist $(BIN)/python -m pytest $(PYTEST_ARGS) $(LONG) tests/test_wheels.py
 
 FRESH ?= build/fresh.json
 fresh: $(VENV)/.test ## what a stranger types, in an empty folder: make demo, README, tutorial, every recipe; FRESH=FILE gets the times
 	@mkdir -p build
-	LOGREEL_FRESH=$(abspath $(FRESH)) $(BIN)/python -m pytest -q tests/test_fresh_start.py
+	LOGREEL_FRESH=$(abspath $(FRESH)) $(BIN)/python -m pytest -q $(LONG) tests/test_fresh_start.py
 
 clean: ## back to a fresh checkout
 	$(DROP_KERNELS)

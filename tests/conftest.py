@@ -12,9 +12,10 @@ import pytest
 
 from support.harness.cli_runner import logs, run, spawn
 from support.harness.decoding import decoding
+from support.harness.time_limit import pytest_runtest_protocol
 
 # A conftest.py of tests/cli would hide this one from those who import from it.
-__all__ = ["SHARED", "decoding", "logs", "run", "shared", "spawn"]
+__all__ = ["SHARED", "decoding", "logs", "pytest_runtest_protocol", "run", "shared", "spawn"]
 from hypothesis import HealthCheck, settings
 
 # Definitions in the folder of the person who runs the tests would change results; tests name a folder of their own.
