@@ -21,7 +21,7 @@ PAGES = [
     path for path in (ROOT / "README.md", SKILL, *sorted((ROOT / "docs").rglob("*.md"))) if path.exists()
 ]
 #: Pages whose commands are started as users start them; those of the others are forks, which start much faster. So
-#: are the first lines of README.md and docs/cli.md, without the libraries of extras, below.
+#: are the first lines of README.md, without the libraries of extras, below.
 IN_PROCESSES = {ROOT / "docs/tutorial.md"}
 
 
@@ -120,13 +120,14 @@ class Missing:
 sys.meta_path.insert(0, Missing)
 """
     (tmp_path / "sitecustomize.py").write_text(blocker)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    python_path = os.pathsep.join([str(tmp_path), str(SRC)])
+    monkeypatch.setenv("PYTHONPATH", python_path)
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
     exec(blocker, {})  # noqa: S102 - our own text
     for name in EXTRAS:
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.chdir(tmp_path)
-    run_page(page, core)
+    run_page(page, core, PROCESS if page == "README.md" else forked(path=python_path))
 
 
 def test_the_readme_is_read_in_minutes() -> None:

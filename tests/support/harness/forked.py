@@ -46,15 +46,20 @@ LIBRARIES = (
     "google.protobuf.message",
 )
 LEFT_OUT = {"__main__", "static", "vendor", "testing", "daft", "ray"}
+#: Seconds until a server has started, or ended, and until a client that has called says what it wants.
+PATIENCE = 120
 #: The thread of jemalloc, which pyarrow brings; jemalloc starts another one in forks.
 ALLOCATOR = "jemalloc_bg_thd"
 #: Variables that act when a process starts; others are read when they are used, or set in the fork.
 AT_START = re.compile(r"PYTHON(?!WARNINGS$|UNBUFFERED$)|LD_|MALLOC_|LC_|LANG|OMP_|OPENBLAS_|ARROW_|GLIBC_")
 
 
-def forked(*words: str | Path) -> list[str]:
-    """Return the command line that runs logreel with some words in a fork of the server of this process."""
-    address = _server(os.getpid()) if hasattr(os, "pidfd_open") else ""
+def forked(*words: str | Path, path: str = str(SRC)) -> list[str]:
+    """Return the command line that runs logreel with some words in a fork of the server of this process.
+
+    The caller's PYTHONPATH must be *path*; each has a server of its own.
+    """
+    address = _server(os.getpid(), path) if hasattr(os, "pidfd_open") else ""
     start = (
         [sys.executable, "-I", "-S", str(CLIENT), address] if address else [sys.executable, "-m", "logreel"]
     )
@@ -62,29 +67,31 @@ def forked(*words: str | Path) -> list[str]:
 
 
 @functools.cache
-def _server(pid: int) -> str:
-    """Start a server for a process, and return its address; empty where it cannot start."""
+def _server(pid: int, path: str) -> str:
+    """Start a server for a process, with a PYTHONPATH, and return its address; empty where it cannot start."""
     folder = tempfile.mkdtemp(prefix="logreel-forks-")
     address = os.path.join(folder, "socket")
     server = subprocess.Popen(
         [sys.executable, "-m", __name__, address],
         cwd=TESTS,
-        env={**os.environ, "PYTHONPATH": str(SRC)},
+        env={**os.environ, "PYTHONPATH": path},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
     assert server.stdin is not None
     assert server.stdout is not None
-    ready = server.stdout.readline()
-    server.stdout.close()
+    with server.stdout:
+        if not select.select([server.stdout], [], [], PATIENCE)[0]:
+            server.kill()
+        ready = server.stdout.readline()
     if not ready:
-        server.wait()
+        server.wait(PATIENCE)
         return ""
 
     def end() -> None:
         if os.getpid() == pid:
             server.stdin.close()  # type: ignore[union-attr]
-            server.wait()
+            server.wait(PATIENCE)
 
     atexit.register(end)
     return address
@@ -108,9 +115,10 @@ class Request:
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
+        connection.settimeout(PATIENCE)
         head, self.streams, _, _ = socket.recv_fds(connection, 4, 3)
         size, data = int.from_bytes(head, "big"), bytearray()
-        while len(data) < size:
+        while len(data) < size or not size:
             if not (part := connection.recv(size - len(data))):
                 raise ConnectionError("the client has gone")
             data += part
