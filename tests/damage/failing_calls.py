@@ -50,6 +50,7 @@ from test_help import examples, samples, words_of  # noqa: E402
 
 import logreel  # noqa: E402
 from logreel.cli import main as command  # noqa: E402
+from support.harness.limits import ended  # noqa: E402
 from support.harness.system_calls import ANY, SHORT, Calls, Kind  # noqa: E402
 
 #: Exit codes that docs/cli.md lists, and 143: ended by SIGTERM.
@@ -196,7 +197,7 @@ class Runner:
                 else:
                     logreel.fleet.ingest("logs", "fleet", engine=Inline())
                 os._exit(0)
-            assert os.waitpid(child, 0)[1] == 0
+            assert ended(child) == 0
         return base
 
     def run(self, base: Path, verb: str, words: list[str], fault: Fault, number: int) -> Outcome:
@@ -211,7 +212,7 @@ class Runner:
             self._child(case, work, said, verb, words, fault, number)
         if verb in ENDLESS:
             use_and_stop(verb, (case / "out", self._scratch / "err"), child)
-        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        status = os.waitstatus_to_exitcode(ended(child, 2 * SECONDS))
         report = json.loads(said.read_text() or "{}") if said.exists() else {}
         outcome = Outcome(
             status,

@@ -140,7 +140,10 @@ def wrong(path: Path, name: str, content: Simple | Replay, seed: int, tally: dic
             kept.unlink()
         if pid:
             # Python may lose a signal that comes while it starts.
+            end = time.monotonic() + PATIENCE
             while (found := os.waitpid(pid, os.WNOHANG))[0] == 0:
+                if time.monotonic() > end:
+                    return "Ctrl-C does not end it"
                 os.kill(pid, signal.SIGINT)
                 time.sleep(0.1)
             pid = 0

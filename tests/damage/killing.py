@@ -30,6 +30,7 @@ from logreel.ops.rewrite.recover import recover
 
 sys.path[:0] = [str(Path(__file__).parents[1])]
 from support.formats import builtin_formats, sample_log  # noqa: E402
+from support.harness.limits import ended  # noqa: E402
 
 START = 1_700_000_000 * 10**9
 ANNOUNCED = struct.Struct("<QQQ")
@@ -167,7 +168,7 @@ def killed(
     announced = os.read(read, ANNOUNCED.size) if seed % 4 else b""
     time.sleep(random.Random(~seed).random() * (LATEST if latest is None else latest))
     os.kill(pid, signal.SIGKILL)
-    status = os.waitpid(pid, 0)[1]
+    status = ended(pid)
     assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, f"the recorder failed: {status}"
     with open(read, "rb") as pipe:
         announced += pipe.read()

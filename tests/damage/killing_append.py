@@ -35,6 +35,7 @@ import logreel
 from logreel.errors import LogError
 from logreel.io import append_file as old_file
 from support.formats import builtin_formats
+from support.harness.limits import ended
 
 #: Phase, messages in the file that were flushed, size and inode of the unfinished file, calls so far.
 EVENT = struct.Struct("<QQQQQ")
@@ -170,7 +171,7 @@ def live(
         os.kill(pid, signal.SIGKILL)
     with open(read, "rb") as pipe:
         announced = pipe.read()
-    status = os.waitpid(pid, 0)[1]
+    status = ended(pid)
     seconds = time.monotonic() - begin
     assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, f"appending failed: {status}"
     whole = len(announced) // EVENT.size * EVENT.size

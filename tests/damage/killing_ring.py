@@ -29,6 +29,7 @@ from logreel.ops.record import Feed, Ring
 from logreel.ops.record import record as recording
 from logreel.ops.rewrite.recover import recover
 from support.formats import builtin_formats
+from support.harness.limits import ended
 
 VALUE = Layout(Struct((Field("n", Scalar("int64")), Field("x", Scalar("float64")))))
 #: ns between two messages, and most messages.
@@ -108,7 +109,7 @@ def killed(path: Path, name: str, seed: int) -> list[str]:
     first = os.read(read, 1) if seed % 4 else b""
     time.sleep(random.Random(~seed).random() * LATEST)
     os.kill(pid, signal.SIGKILL)
-    status = os.waitpid(pid, 0)[1]
+    status = ended(pid)
     assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, f"the recorder failed: {status}"
     with open(read, "rb") as pipe:
         return (first + pipe.read()).decode().splitlines()

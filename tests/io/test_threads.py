@@ -12,6 +12,7 @@ import pytest
 
 from logreel.io import arrays, platform
 from logreel.io.arrays import ahead, run, run_many
+from support.harness.limits import ended
 
 
 def test_items_are_in_order_and_one_is_produced_ahead() -> None:
@@ -119,4 +120,4 @@ def test_run_works_in_a_forked_child() -> None:
     pid = os.fork()
     if pid == 0:
         os._exit(0 if run(calls) == [0, 2, 4, 6] else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert os.waitstatus_to_exitcode(ended(pid)) == 0

@@ -17,6 +17,8 @@ from logreel.layout.nodes import Field, Scalar, Struct
 from logreel.ops.record import Feed, record
 from support.harness.following import Steps
 
+#: Seconds until a thread has gone on: far more than it ever takes.
+PATIENCE = 60.0
 SCHEMA = logreel.Schema("wind", "ulog", "wind:uint64_t timestamp;uint64_t n;")
 Step = Callable[[], object]
 
@@ -252,12 +254,12 @@ def test_changes_shows_one_part_after_the_other(tmp_path: Path) -> None:
 
 
 class Numbers:
-    """Live source of numbered messages, a ms apart."""
+    """Live source of numbered messages, a ms apart; after 100 it waits until it is followed."""
 
     name = "numbers"
 
     def __init__(self, count: int) -> None:
-        self._count = count
+        self._count, self.is_followed = count, threading.Event()
 
     def run(self, feed: Feed) -> None:
         layout = Layout(Struct((Field("n", Scalar("int64")), Field("x", Scalar("float64")))))
@@ -267,18 +269,27 @@ class Numbers:
             feed.put(channel, 1_700_000_000 * 10**9 + n * 10**6, {"n": n, "x": n / 2}, wait=True)
             if n % 100 == 0:
                 time.sleep(0.005)
+            if n == 100:
+                assert self.is_followed.wait(PATIENCE)
 
 
 @pytest.mark.parametrize("suffix", [".bag", ".bddf", ".mcap", ".ulg"])
 def test_a_recorder_that_splits_is_followed_through_all_parts(suffix: str, tmp_path: Path) -> None:
     count = 5000
     path = str(tmp_path / f"x{suffix}")
+    source, stop = Numbers(count), threading.Event()
     recorder = threading.Thread(
-        target=record, args=(Numbers(count), path), kwargs={"split_duration": "700ms", "flush_every": 0.02}
+        target=record, args=(source, path), kwargs={"split_duration": "700ms", "flush_every": 0.02}
     )
-    recorder.start()
+    late = threading.Timer(2 * PATIENCE, stop.set)
+    for thread in (recorder, late):
+        thread.start()
     log = logreel.open_growing(tmp_path / f"x_0{suffix}")
-    found = [m.decode()["n"] for m in log.follow()]
-    recorder.join()
+    # Nobody can know of parts that were complete before that there are no more: they would be waited for.
+    source.is_followed.set()
+    found = [m.decode()["n"] for m in log.follow(stop=stop)]
+    late.cancel()
+    recorder.join(PATIENCE)
+    assert not stop.is_set()
     assert found == [*range(count)]
     assert log.name == str(tmp_path / f"x_7{suffix}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -14,6 +15,8 @@ from typing import Any
 ROOM = 600 << 20
 #: Seconds of a processor that a job may take; the longest one takes 2.
 SECONDS = 30
+#: Seconds until a child process has ended, which may wait for a lock that a thread of its parent had.
+PATIENCE = 300.0
 
 
 @contextmanager
@@ -42,4 +45,22 @@ def limited(job: Callable[[], Any]) -> None:
             traceback.print_exc()
         finally:
             os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert os.waitstatus_to_exitcode(ended(child)) == 0
+
+
+def ended(child: int, seconds: float = PATIENCE) -> int:
+    """Return the wait status of a child process; one that does not end is aborted, and fails.
+
+    SIGABRT lets Python write the stacks of a child that was forked from a test.
+    """
+    end, pause = time.monotonic() + seconds, 0.0001
+    while not (found := os.waitpid(child, os.WNOHANG))[0]:
+        if time.monotonic() > end:
+            os.kill(child, signal.SIGABRT)
+            time.sleep(1)
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            raise AssertionError(f"process {child} has not ended in {seconds:g} s")
+        time.sleep(pause)
+        pause = min(2 * pause, 0.02)
+    return found[1]
