@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
@@ -215,6 +216,7 @@ def tick(sequence: int, ns: int, data: bytes) -> bytes:
     return num(1, sequence) + raw(2, stamp(ns)) + raw(3, "patrol") + num(4, 1) + num(5, 1) + raw(6, data)
 
 
+@functools.lru_cache(16)
 def walk(seconds: float = 20.0) -> bytes:
     """Return the sample log, a short patrol: text, comments, events, signals, and plain values of several shapes."""
     out = Builder({"bosdyn:robot-serial-number": "spot-sample-0001", "logreel:note": "made, not recorded"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import struct
@@ -160,5 +161,9 @@ def _foot(k: int, at: float) -> bytes:
 
 def walk(seconds: float = 10.0, builder: Builder | None = None) -> bytes:
     """Return a valid file of a robot that walks in a circle, with messages in four encodings."""
+    return _walk(seconds) if builder is None else fill(builder, seconds).bytes()
 
-    return fill(builder or Builder(), seconds).bytes()
+
+@functools.lru_cache(16)
+def _walk(seconds: float) -> bytes:
+    return fill(Builder(), seconds).bytes()

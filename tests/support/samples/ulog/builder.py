@@ -5,6 +5,7 @@ It shares no code with the reader, so that tests can compare the two.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 import struct
@@ -224,6 +225,8 @@ BOOT_PART, EVENTS_PART = 219, 469
 _Item = tuple[float, str, tuple[Any, ...]]
 
 
+# Most tests take one of a few flights, which takes longer to build than to read.
+@functools.lru_cache(64)
 def flight(seconds: float = 60.0, seed: int = 1) -> bytes:
     """Return a valid log of a quadrotor flight of *seconds*: take-off, figure of eight, landing; 2 MB per minute.
 
