@@ -97,9 +97,10 @@ def open_and_compare(data: bytes, case: object = "") -> logreel.Log:
     """Return the log after comparing it with the plain reader, and checking that every byte is accounted for."""
     log, want = logreel.open(data), oracle.walk(data)
     assert log.metadata["size_reading"] == want.reading, case
-    assert places(log) == [(row.at, row.end) for row in want.rows], case
-    assert sorted(lost(log)) == sorted(want.lost), case
-    tiles = sorted([*places(log), *lost(log)])
+    found, missing = places(log), lost(log)
+    assert found == [(row.at, row.end) for row in want.rows], case
+    assert sorted(missing) == sorted(want.lost), case
+    tiles = sorted([*found, *missing])
     for (_, b), (c, _) in pairwise(tiles):
         assert b == c, case
     if tiles:
@@ -111,7 +112,11 @@ def test_every_cut_keeps_all_whole_messages_and_invents_none() -> None:
     data = small().bytes()
     rows = [(row.at, row.end) for row in oracle.walk(data).rows]
     assert len(rows) == 27
+    # All bytes inside of the packets of the scanner are alike: of most of them, each eleventh.
+    (alike,) = (range(at + 100, end - 100) for at, end in rows if end - at > 1000)
     for cut in range(12 + 8 * 2, len(data)):
+        if cut in alike and cut % 11:
+            continue
         log = open_and_compare(data[:cut], cut)
         assert places(log) == [row for row in rows if row[1] <= cut], cut
         assert log.metadata["size_reading"] == "A"
