@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from html import unescape
 from pathlib import Path
@@ -40,6 +41,17 @@ def path(request: pytest.FixtureRequest, shared: Path) -> Path:
     return found
 
 
+#: Of one log, for the tests that compare them with something else.
+summary_of = functools.cache(logreel.summary)
+report_of = functools.cache(logreel.report)
+
+
+@functools.cache
+def page_of(path: Path) -> str:
+    """Return the text of the report."""
+    return plain(report_of(path).html)
+
+
 def plain(html: str) -> str:
     """Return the text of a page, without its scripts and tags."""
     body = re.sub(r"<(script|style)\b.*?</\1>", " ", html, flags=re.DOTALL)
@@ -47,13 +59,13 @@ def plain(html: str) -> str:
 
 
 def test_start_length_and_messages_are_those_of_info(path: Path) -> None:
-    info, summary = logreel.info(path), logreel.summary(path)
+    info, summary = logreel.info(path), summary_of(path)
     recording = summary["recording"]
     assert (summary.start_ns, summary.end_ns) == (info.start_ns, info.end_ns)
     length = (info.end_ns or 0) - (info.start_ns or 0)
     assert recording["duration"].value == length
     assert recording["messages"].value == info.messages
-    page = plain(logreel.report(path).html)
+    page = page_of(path)
     assert f"Duration {duration_text(length)} " in page
     assert f"Messages {info.messages} in " in page
     with viewing(path) as viewer:
@@ -65,10 +77,10 @@ def test_lines_of_text_are_those_of_the_verb_also_before_the_first_data_message(
     with logreel.open(path) as log:
         lines = list(text_of(log))
         start = log.start or 0
-    summary = logreel.summary(path)
+    summary = summary_of(path)
     if levels := level_counts(lines):
         assert summary["text"]["levels"].value == levels
-    page = plain(logreel.report(path).html)
+    page = page_of(path)
     assert len(lines) < ROWS
     for line in lines:
         assert printable(" ".join(line.text.split()))[:100] in page
@@ -80,7 +92,7 @@ def test_lines_of_text_are_those_of_the_verb_also_before_the_first_data_message(
 def test_errors_in_the_text_are_findings_of_the_report(path: Path) -> None:
     with logreel.open(path) as log:
         severe = {line.text.strip() for line in text_of(log, level=3) if line.level is not None}
-    found = logreel.report(path).findings
+    found = report_of(path).findings
     texts = " ".join(text for one in found for text in (one.text, *one.more)).casefold()
     if len(severe) <= 6:
         # Modules that PX4 writes before a text are its source.
@@ -88,7 +100,7 @@ def test_errors_in_the_text_are_findings_of_the_report(path: Path) -> None:
 
 
 def test_lengths_of_tracks_are_the_same_everywhere(path: Path) -> None:
-    summary, page = logreel.summary(path), plain(logreel.report(path).html)
+    summary, page = summary_of(path), page_of(path)
     told = {fact.key: fact.text for fact in summary["track"]} if "track" in summary else {}
     with logreel.open(path) as log:
         # A track of a frame has another name than its topic.
