@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from logreel.formats.koblenz import definitions as koblenz
-from support.harness.forked import SRC, forked
-from support.harness.pages import PROCESS, blocks, commands, run_command, run_page
+from support.harness.forked import SRC, forked, start_variables
+from support.harness.pages import ENVIRONMENT, PROCESS, blocks, commands, run_command, run_page
 
 ROOT = Path(__file__).resolve().parents[1]
 SKILL = ROOT / "skills/logreel/SKILL.md"
@@ -25,20 +25,33 @@ PAGES = [
 IN_PROCESSES = {ROOT / "docs/tutorial.md"}
 
 
+def in_forks(monkeypatch: pytest.MonkeyPatch, path: str = str(SRC)) -> list[str]:
+    """Return the command line of forks, after setting the PYTHONPATH that its server has: it forks for no other."""
+    monkeypatch.setenv("PYTHONPATH", path)
+    return forked(path=path)
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     # Types of messages that a page registers, like its settings below, are not for the tests behind it.
     monkeypatch.setattr(koblenz, "_registered", dict(koblenz._registered))
-    program, before = PROCESS if path in IN_PROCESSES else forked(), dict(os.environ)
-    if path not in IN_PROCESSES:
-        # The server has this path; it forks only for who has it, too.
-        monkeypatch.setenv("PYTHONPATH", str(SRC))
+    program = PROCESS if path in IN_PROCESSES else in_forks(monkeypatch)
+    before = dict(os.environ)
     try:
         run_page(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"), program)
     finally:
         os.environ.clear()
         os.environ.update(before)
+
+
+def test_examples_have_the_variables_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For others it starts a process for each command, which nobody noticed."""
+    # Forks have the locale of the server alone.
+    monkeypatch.delenv("LC_ALL", raising=False)
+    due = start_variables({**os.environ, "PYTHONPATH": str(SRC)})
+    in_forks(monkeypatch)
+    assert start_variables({**os.environ, **ENVIRONMENT}) == due
 
 
 def test_the_index_for_language_models_names_every_page_once() -> None:
@@ -127,7 +140,7 @@ sys.meta_path.insert(0, Missing)
     for name in EXTRAS:
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.chdir(tmp_path)
-    run_page(page, core, PROCESS if page == "README.md" else forked(path=python_path))
+    run_page(page, core, PROCESS if page == "README.md" else in_forks(monkeypatch, python_path))
 
 
 def test_the_readme_is_read_in_minutes() -> None:

@@ -56,7 +56,7 @@ def outcomes(
     if not select.select([process.stdout], [], [], 600)[0]:
         process.kill()
     answer = process.stdout.readline()
-    assert answer, f"the process without {libraries} has ended: {process.wait()}"
+    assert answer, f"the process without {libraries} has ended: {process.wait(60)}"
     return {name: tuple(value) for name, value in json.loads(answer).items()}
 
 
@@ -74,7 +74,7 @@ def _process(pid: int, libraries: tuple[str, ...]) -> subprocess.Popen[str]:
 
     def end() -> None:
         if os.getpid() == pid:
-            process.communicate()
+            process.communicate(timeout=60)
 
     atexit.register(end)
     return process
