@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -22,6 +22,8 @@ import pytest
 LATER = 60.0
 #: Seconds in which a child process may write its stacks before it is killed.
 GRACE = 1.0
+#: The clock of start times of processes, which counts in ticks of so many seconds.
+CLOCK, TICK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC), 0.01
 
 
 @pytest.hookimpl(wrapper=True)
@@ -29,10 +31,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     seconds = float(item.config.getini("faulthandler_timeout") or 0) - LATER
     if seconds <= 0 or not hasattr(signal, "setitimer"):
         return (yield)
-    before = children()
+    begin = time.clock_gettime(CLOCK)
 
     def end(_number: int, _frame: FrameType | None) -> None:
-        pytest.fail(f"{item.nodeid} has not ended in {seconds:g} s\n{described(before)}")
+        pytest.fail(f"{item.nodeid} has not ended in {seconds:g} s\n{described(begin)}")
 
     old = signal.signal(signal.SIGALRM, end)
     signal.setitimer(signal.ITIMER_REAL, seconds, LATER)
@@ -57,8 +59,14 @@ def read(path: Path) -> str:
         return ""
 
 
-def described(before: Set[int]) -> str:
-    """Return the stacks of the other threads, and all processes below this one; end those that are not in *before*.
+def started(pid: int) -> float:
+    """Return when a process was started, by CLOCK."""
+    words = read(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+    return int(words[19]) / os.sysconf("SC_CLK_TCK") if words else 0.0
+
+
+def described(begin: float) -> str:
+    """Return the stacks of the other threads, and all processes below this one; end those started since *begin*.
 
     SIGABRT lets Python, if it was forked from a test, write its stacks. A child that is left would keep pipes open.
     """
@@ -77,7 +85,7 @@ def described(before: Set[int]) -> str:
         words = read(folder / "cmdline").replace("\0", " ")[:200]
         text.append(f"{'  ' * depth}{pid} {''.join(state)} {read(folder / 'wchan')} {words}\n")
         todo += ((child, depth + 1) for child in sorted(children(pid), reverse=True))
-    left = children() - before
+    left = {pid for pid in children() if started(pid) > begin - TICK}
     for number in (signal.SIGABRT, signal.SIGKILL):
         for pid in left & children():
             os.kill(pid, number)
