@@ -127,7 +127,8 @@ class GrowingTable:
         """Replace the last JOINED blocks by one."""
         begin, end = len(self._base) - JOINED, len(self._base)
         base = self._base[begin]
-        channels, parts = list[NDArray[Any]](), list[dict[str, NDArray[Any]]]()
+        channels: list[NDArray[Any]] = []
+        parts: list[dict[str, NDArray[Any]]] = []
         for row in range(begin, end):
             start = self._start[row]
             at = slice(int(start[0]), int(start[-1]))
