@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from logreel.errors import LogError, Problem, UsageError
 from logreel.index.block_table import SelectedMessages
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 POLL = 0.01
 #: Greatest share of the time that is spent on refreshing: if that takes long, the file is looked at less often.
 BUSY = 0.5
-#: Attributes of a Channel that follow from its Layout alone.
+T = TypeVar("T")
+#: Cached properties of a Channel that follow from its Layout alone.
 _FROM_LAYOUT = ("layout", "_decode", "time_label")
 
 
@@ -53,6 +54,52 @@ FOR_AUTHORS = {
     "watch",
     "withdraw",
 }
+
+
+class _Kept(cached_property[T]):
+    """A cached property of a Log or Channel, which threads may share.
+
+    All threads get the value that is kept first. A value that was computed while ``adopt`` replaced the content is not
+    kept: it may be that of the old content.
+    """
+
+    def __get__(self, owner: Any, owner_class: type[Any] | None = None) -> Any:
+        if owner is None:
+            return self
+        before, values = _content(owner), owner.__dict__
+        value = self.func(owner)
+        kept = values.setdefault(self.attrname, value)
+        if kept is value and any(old is not new for old, new in zip(before, _content(owner), strict=True)):
+            values.pop(self.attrname, None)
+        return kept
+
+
+def _content(owner: Any) -> tuple[Any, Any]:
+    """Return what a Log or Channel takes its values from, and ``adopt`` replaces."""
+    return getattr(owner, "log", owner).scan, owner.__dict__.get("_info")
+
+
+class _Checked(_Kept[T]):
+    """A kept property of a Log, whose value is not kept if the file was truncated while it was read."""
+
+    def __get__(self, owner: Any, owner_class: type[Any] | None = None) -> Any:
+        """Return the value; raises FileChangedError, also in place of an error that the change may have caused."""
+        if owner is None:
+            return self
+        try:
+            value = super().__get__(owner, owner_class)
+            owner.check_unchanged()
+        except Exception:
+            owner.__dict__.pop(self.attrname, None)
+            owner.check_unchanged()
+            raise
+        return value
+
+
+if TYPE_CHECKING:
+    kept_property = checked_property = cached_property
+else:
+    kept_property, checked_property = _Kept, _Checked
 
 
 class ForPeople:
@@ -273,41 +320,48 @@ class GrowingLog(ForPeople):
         log: Any = self
         return log.derive()
 
+    def _channels_of(self, scan: Scan) -> dict[str, Any]:
+        raise NotImplementedError
+
     def adopt(self, source: Source, format: str, scan: Scan) -> None:
         """Replace the content of the log by that of *scan*; Channels of the same topics stay the same objects."""
         log: Any = self
-        old = log.__dict__.get("channels", {})
-        for name in _cached_names(log.__class__):
-            self.__dict__.pop(name, None)
-        self._ahead = None
+        old = log.channels
         if log.source is not source:
             log.source.release()
         log.source, log.scan = source, scan
         log.format, log.size, log.epoch = format, source.size, scan.epoch
         log.format_state, log.converted_from = scan.format_state, scan.converted_from or format
-        channels = {}
-        for topic, new in log.channels.items():
-            channels[topic] = _renewed(old[topic], new) if topic in old else new
+        # Other threads may read meanwhile: no Channel is without its members, and none is made that does not stay.
+        channels = {
+            topic: _renewed(old[topic], new) if topic in old else new
+            for topic, new in self._channels_of(scan).items()
+        }
         self.__dict__["channels"] = MappingProxyType(channels)
+        # After the Scan was replaced: what is computed from the old one is not kept any more.
+        for name in _cached_names(log.__class__) - {"channels"}:
+            self.__dict__.pop(name, None)
+        self._ahead = None
 
 
 @cache
-def _cached_names(log_class: type) -> tuple[str, ...]:
+def _cached_names(owner_class: type) -> frozenset[str]:
     """Return the names of the cached properties of a class."""
-    return tuple(
-        name for name in dir(log_class) if isinstance(getattr(log_class, name, None), cached_property)
+    return frozenset(
+        name for name in dir(owner_class) if isinstance(getattr(owner_class, name, None), cached_property)
     )
 
 
 def _renewed(old: Any, new: Any) -> Any:
     """Return the Channel *old* with the content of *new*; what it derived from an unchanged Layout is kept."""
-    kept = {}
+    stale = set(_cached_names(old.__class__))
     if "layout" in old.__dict__ and old.schema == new.schema:
         with suppress(LogError):
             if new.layout is old.layout:
-                kept = {name: old.__dict__[name] for name in _FROM_LAYOUT if name in old.__dict__}
-    old.__dict__.clear()
-    old.__dict__.update(new.__dict__, **kept)
+                stale -= {*_FROM_LAYOUT}
+    old.__dict__.update(new.__dict__)
+    for name in stale - new.__dict__.keys():
+        old.__dict__.pop(name, None)
     return old
 
 

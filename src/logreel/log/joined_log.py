@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from logreel.index.joined import JoinedIndex
 from logreel.io.arrays import I64
 from logreel.io.source import FILE, Readable
 from logreel.layout.layout import Layout
+from logreel.log.growing_log import kept_property
 from logreel.log.log import Channel, Log
 from logreel.log.scan import (
     Attachment,
@@ -54,17 +54,17 @@ class JoinedChannel(Channel):
         self.members = tuple(channel for channel, _ in members)
         self.shifts = tuple(shift for _, shift in members)
 
-    @cached_property
+    @kept_property
     def layout(self) -> Layout:
         """The Layout of the messages; raises DefinitionError if the definition cannot be used."""
         return self.members[0].layout
 
-    @cached_property
+    @kept_property
     def decoder(self) -> PayloadDecoder | None:
         """A PayloadDecoder that uses those of the files, or None where the Layout alone describes the payloads."""
         return None if self.members[0].decoder is None else _Decoder(self)
 
-    @cached_property
+    @kept_property
     def is_uniform(self) -> bool:
         """Whether all messages are uncompressed in their files and have the fixed size of the Layout."""
         size = self.layout.size
@@ -146,7 +146,7 @@ class JoinedLog(Log):
         """The logs of the files, in their order."""
         return self._parts
 
-    @cached_property
+    @kept_property
     def channels(self) -> Mapping[str, Channel]:
         """All channels by topic: those of the first file in its order, then further ones."""
         return MappingProxyType(
@@ -167,7 +167,7 @@ class JoinedLog(Log):
             problems += [in_part(problem, log.name) for problem in log.problems]
         return tuple(problems)
 
-    @cached_property
+    @kept_property
     def _between(self) -> list[Problem]:
         """Problems between the files, which are looked for when first needed."""
         return self._find_between()
@@ -181,7 +181,7 @@ class JoinedLog(Log):
             )
         return self
 
-    @cached_property
+    @kept_property
     def segments(self) -> tuple[Segment, ...]:
         """One segment, which is the log."""
         return (Segment(1, 0, self.start, self.end, self.message_count),)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, partial
+from functools import partial
 from operator import getitem
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import mapguard
 from logreel.layout.layout import Layout
-from logreel.log.growing_log import GrowingLog, OneByOne, in_parts
+from logreel.log.growing_log import GrowingLog, OneByOne, checked_property, in_parts, kept_property
 from logreel.log.scan import (
     NO_SERVICES,
     Attachment,
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
     from logreel.index.block_table import SelectedMessages
     from logreel.log.scan import Actor
-
-T = TypeVar("T")
 
 
 class Message(NamedTuple):
@@ -96,7 +94,6 @@ class Channel(OneByOne):
         self.schema: Schema = info.schema
         self.metadata: Mapping[str, Any] = MappingProxyType(dict(info.metadata))
         self.reserved = info.topic.startswith("~")
-        self._decode: Callable[[memoryview], dict[str, Any]] | None = None
 
     def __len__(self) -> int:
         """Return the number of messages; where a message holds many records, each message counts once."""
@@ -109,17 +106,17 @@ class Channel(OneByOne):
         count = "closed" if self.log.closed else f"{len(self)} messages"
         return f"<logreel.Channel {self.topic!r} {self.schema.name}: {count}>"
 
-    @cached_property
+    @kept_property
     def layout(self) -> Layout:
         """The Layout of the messages; raises DefinitionError if the definition cannot be used."""
         return self._info.layout()
 
-    @cached_property
+    @kept_property
     def decoder(self) -> PayloadDecoder | None:
         """The PayloadDecoder of the channel, or None where the Layout alone describes the payloads."""
         return self._info.decoder()
 
-    @cached_property
+    @kept_property
     def facts(self) -> Mapping[str, tuple[str, ...]]:
         """What the channel says of itself, as texts by key, for conditions such as ``type=sensor_msgs/Imu``.
 
@@ -132,7 +129,7 @@ class Channel(OneByOne):
             return units_of(self.layout)
         return []
 
-    @cached_property
+    @kept_property
     def is_uniform(self) -> bool:
         """Whether all messages are uncompressed in the file and have the fixed size of the Layout.
 
@@ -148,7 +145,7 @@ class Channel(OneByOne):
         """``int64[n]``: time of each message in ns, in file order; read-only."""
         return self.log.index.times(self.number)
 
-    @cached_property
+    @kept_property
     def _first_and_last_times(self) -> tuple[int | None, int | None]:
         return self.log.index.first_and_last_times(self.number)
 
@@ -179,6 +176,11 @@ class Channel(OneByOne):
         label = self.time_label
         return [label if label and path == "time" else path for path in self.layout.paths()]
 
+    @kept_property
+    def _decode(self) -> Callable[[memoryview], dict[str, Any]] | None:
+        """What decodes one payload by the Layout; None if a decoder of the format does."""
+        return self.layout.decoder() if self.decoder is None else None
+
     def decode(self, data: memoryview, offset: int | None = None) -> dict[str, Any]:
         """Return the fields of one payload of this channel as a dict of plain Python values.
 
@@ -187,18 +189,17 @@ class Channel(OneByOne):
 
         Raises DefinitionError if the definition cannot be used, DamagedError if the payload does not fit it.
         """
-        if self._decode is None:
-            if self.decoder is not None:
-                return self.decoder.decode_message(
-                    self.log.index, data, None if offset is None else self._row_at(offset)
-                )
-            self._decode = self.layout.decoder()
-        fields = self._decode(data)
+        if (decode := self._decode) is None:
+            assert self.decoder is not None
+            return self.decoder.decode_message(
+                self.log.index, data, None if offset is None else self._row_at(offset)
+            )
+        fields = decode(data)
         if mapguard.losses():
             self.log.check_unchanged()
         return fields
 
-    @cached_property
+    @kept_property
     def _offsets(self) -> I64:
         return self.log.index.offsets(self.number)
 
@@ -206,7 +207,7 @@ class Channel(OneByOne):
         row = int(self._offsets.searchsorted(offset))
         return row if row < len(self._offsets) and self._offsets[row] == offset else None
 
-    @cached_property
+    @kept_property
     def time_label(self) -> str | None:
         """Column name of a field that is itself named ``time``, usually ``time_2``; None without such a field."""
         from logreel.log.columns import time_label
@@ -454,29 +455,6 @@ class Channel(OneByOne):
         return getitem, (self.log, self.topic)
 
 
-class _CheckedProperty(cached_property[T]):
-    """A cached property of a Log, whose value is not kept if the file was truncated while it was read."""
-
-    def __get__(self, log: Any, owner: type[Any] | None = None) -> Any:
-        """Return the value; raises FileChangedError, also in place of an error that the change may have caused."""
-        if log is None:
-            return self
-        try:
-            value = super().__get__(log, owner)
-            log.check_unchanged()
-        except Exception:
-            log.__dict__.pop(self.attrname, None)
-            log.check_unchanged()
-            raise
-        return value
-
-
-if TYPE_CHECKING:
-    checked_property = cached_property
-else:
-    checked_property = _CheckedProperty
-
-
 class Log(GrowingLog, Mapping[str, Channel]):
     """An open log: a mapping of channels by topic. ``logreel.open`` returns it.
 
@@ -556,16 +534,17 @@ class Log(GrowingLog, Mapping[str, Channel]):
         """Add a Problem that was found while reading messages, unless it is there already."""
         self._noted.add(self.scan.problems, problem)
 
-    @cached_property
+    @kept_property
     def channels(self) -> Mapping[str, Channel]:
         """All channels by topic, in file order; reserved topics (text, parameters, …) begin with ``~``."""
-        return MappingProxyType(
-            {
-                info.topic: Channel(self, number, info)
-                for number, info in enumerate(self.scan.channels)
-                if self.scan.shows(number)
-            }
-        )
+        return MappingProxyType(self._channels_of(self.scan))
+
+    def _channels_of(self, scan: Scan) -> dict[str, Channel]:
+        return {
+            info.topic: Channel(self, number, info)
+            for number, info in enumerate(scan.channels)
+            if scan.shows(number)
+        }
 
     def __getitem__(self, topic: str) -> Channel:
         """Return the channel named *topic*; raises TopicError (a KeyError), which names similar topics."""
