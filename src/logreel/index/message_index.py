@@ -30,7 +30,7 @@ from logreel.index.channel_index import (
     SyntheticMessages,
 )
 from logreel.io.arrays import I64
-from logreel.io.source import FILE, SYNTHETIC, Buffer, Chunks, Source
+from logreel.io.source import FILE, SYNTHETIC, Buffer, Chunks, Source, slices
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -430,7 +430,7 @@ def rows_of(
             rows = zip(
                 picked.time[batch].tolist(),
                 [channels[number] for number in picked.channel[batch].tolist()],
-                [view[a:b] for a, b in zip(places, end[batch].tolist(), strict=True)],
+                slices(view, places, end[batch].tolist()),
                 places,
                 strict=True,
             )

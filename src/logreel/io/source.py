@@ -40,6 +40,11 @@ _HINT = "open it again when nothing writes it"
 _INVALID = "; what was read is not valid"
 
 
+#: Whether threads may slice one memoryview. Without a global lock, CPython counts the slices of a buffer without atomic
+#: operations (python/cpython#155606, also in 3.14): a count that is too low releases the buffer under its users.
+SHARES_VIEWS: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
 class MapGuard:
     """What to ask of a mapped file after its bytes were used.
 
@@ -402,9 +407,13 @@ class Source:
         """Size in bytes."""
         return int(self.data.size)
 
-    @cached_property
+    @property
     def view(self) -> memoryview:
         """The bytes as a memoryview, from which Python reads single numbers faster than from an array."""
+        return self._view if SHARES_VIEWS else memoryview(self.data)  # type: ignore[arg-type]
+
+    @cached_property
+    def _view(self) -> memoryview:
         return memoryview(self.data)  # type: ignore[arg-type]
 
     def map_ahead(self) -> None:
@@ -459,6 +468,14 @@ ADDRESS = lazy_pattern(r"(?i:([a-z][a-z0-9+.-]*)://)")
 def is_url(text: object) -> bool:
     """Return whether *text* begins with a scheme and ``://``."""
     return isinstance(text, str) and "://" in text and ADDRESS.match(text) is not None
+
+
+def slices(view: memoryview, starts: Iterable[int], ends: Iterable[int]) -> list[memoryview]:
+    """Return the parts from *starts* to *ends* of *view*, that of an array; they may go to other threads."""
+    if SHARES_VIEWS:
+        return [view[start:end] for start, end in zip(starts, ends, strict=True)]
+    data: Any = view.obj
+    return [memoryview(data[start:end]) for start, end in zip(starts, ends, strict=True)]
 
 
 #: Chunk number of the file itself.

@@ -63,35 +63,35 @@ class _Kept(cached_property[T]):
     kept: it may be that of the old content.
     """
 
-    def __get__(self, owner: Any, owner_class: type[Any] | None = None) -> Any:
-        if owner is None:
+    def __get__(self, of: Any, owner: type[Any] | None = None) -> Any:
+        if of is None:
             return self
-        before, values = _content(owner), owner.__dict__
-        value = self.func(owner)
+        before, values = _content(of), of.__dict__
+        value = self.func(of)
         kept = values.setdefault(self.attrname, value)
-        if kept is value and any(old is not new for old, new in zip(before, _content(owner), strict=True)):
+        if kept is value and any(old is not new for old, new in zip(before, _content(of), strict=True)):
             values.pop(self.attrname, None)
         return kept
 
 
-def _content(owner: Any) -> tuple[Any, Any]:
+def _content(of: Any) -> tuple[Any, Any]:
     """Return what a Log or Channel takes its values from, and ``adopt`` replaces."""
-    return getattr(owner, "log", owner).scan, owner.__dict__.get("_info")
+    return getattr(of, "log", of).scan, of.__dict__.get("_info")
 
 
 class _Checked(_Kept[T]):
     """A kept property of a Log, whose value is not kept if the file was truncated while it was read."""
 
-    def __get__(self, owner: Any, owner_class: type[Any] | None = None) -> Any:
+    def __get__(self, of: Any, owner: type[Any] | None = None) -> Any:
         """Return the value; raises FileChangedError, also in place of an error that the change may have caused."""
-        if owner is None:
+        if of is None:
             return self
         try:
-            value = super().__get__(owner, owner_class)
-            owner.check_unchanged()
+            value = super().__get__(of, owner)
+            of.check_unchanged()
         except Exception:
-            owner.__dict__.pop(self.attrname, None)
-            owner.check_unchanged()
+            of.__dict__.pop(self.attrname, None)
+            of.check_unchanged()
             raise
         return value
 

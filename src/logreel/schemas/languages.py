@@ -456,14 +456,11 @@ def complete(schema: Schema, checksum: str = "*") -> Schema:
 
 def protobuf_serializer(descriptor: Any) -> Serializer:
     """Return the Serializer of a type, from its Descriptor of the protobuf library."""
-    from google.protobuf import message_factory
-
     from logreel.schemas.protobuf.layouts import ProtoLayout
+    from logreel.schemas.protobuf.types import message_class
 
     layout = ProtoLayout(descriptor).layout
-    return Serializer(
-        layout, partial(_protobuf_payload, message_factory.GetMessageClass(descriptor), layout.name)
-    )
+    return Serializer(layout, partial(_protobuf_payload, message_class(descriptor), layout.name))
 
 
 def _protobuf_payload(make: Callable[[], Any], name: str, fields: dict[str, Any]) -> bytes:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass
 from logreel.schemas.protobuf.encoder import part, varint
-from logreel.schemas.protobuf.types import Types
+from logreel.schemas.protobuf.types import Types, message_class
 from logreel.schemas.protobuf.wire import FIXED64, VARINT
 
 VERSION = (3, 8, 0)
@@ -187,9 +187,7 @@ def descriptor_set() -> bytes:
 @cache
 def class_of(descriptors: bytes) -> Any:
     """Return the class by which the protobuf library decodes a GroundTruth, as a FileDescriptorSet describes it."""
-    from google.protobuf import message_factory
-
-    return message_factory.GetMessageClass(Types(own=descriptors).find(GROUND_TRUTH))
+    return message_class(Types(own=descriptors).find(GROUND_TRUTH))
 
 
 class Slot(str):

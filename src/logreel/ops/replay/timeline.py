@@ -16,7 +16,7 @@ from logreel.index.block_table import TIME_MIN
 from logreel.index.gather import Rows, intersect_rows
 from logreel.index.merge import Merged, Queue, merged, part_of
 from logreel.io.arrays import I64
-from logreel.io.source import FILE
+from logreel.io.source import FILE, SHARES_VIEWS, slices
 from logreel.layout.layout import Layout
 from logreel.log.joined_log import Together, clock_shift
 from logreel.log.log import Channel, Log, Message
@@ -313,14 +313,14 @@ class Run:
     def payloads(self) -> Iterator[memoryview]:
         """Yield the payload of each message."""
         for view, start, end in zip(self._views, self._places, self._ends, strict=True):
-            yield view[start:end]
+            yield view[start:end] if SHARES_VIEWS else slices(view, [start], [end])[0]
 
     def messages(self, first: int = 0, last: int | None = None) -> Iterator[Message]:
         """Yield the messages from index *first* to *last*, exclusive."""
         span = slice(first, last)
         places = self._places[span]
         data = [
-            view[start:end]
+            view[start:end] if SHARES_VIEWS else slices(view, [start], [end])[0]
             for view, start, end in zip(self._views[span], places, self._ends[span], strict=True)
         ]
         rows = zip(self.times[span], self._of[span], data, places, strict=True)

@@ -33,11 +33,10 @@ class ProtobufDecoder:
     """Decodes messages of a type with a descriptor; see ``types.Types``."""
 
     def __init__(self, descriptor: Any) -> None:
-        from google.protobuf import message_factory
-
         from logreel.schemas.protobuf.layouts import ProtoLayout
+        from logreel.schemas.protobuf.types import message_class
 
-        self._class = message_factory.GetMessageClass(descriptor)
+        self._class = message_class(descriptor)
         shape = ProtoLayout(descriptor)
         self.layout, self._values, self._values_of = shape.layout, shape.values, shape.values_of
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
+from _thread import allocate_lock
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -207,6 +208,19 @@ def known_messages() -> Any:
     return out
 
 
+#: Held while the protobuf library makes descriptors and classes: where it has no compiled modules, it takes no care of
+#: threads.
+_making = allocate_lock()
+
+
+def message_class(descriptor: Any) -> Any:
+    """Return the class of the messages of a type, from its Descriptor."""
+    from google.protobuf import message_factory
+
+    with _making:
+        return message_factory.GetMessageClass(descriptor)
+
+
 SUFFIXES = (".binpb", ".desc", ".pb", ".protoset")
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
@@ -240,7 +254,8 @@ class Types:
         """Return the Descriptor of a message type, None if unknown."""
         for pool in self._pools:
             try:
-                return pool.FindMessageTypeByName(name)
+                with _making:
+                    return pool.FindMessageTypeByName(name)
             except KeyError:
                 continue
         return None
