@@ -25,7 +25,7 @@ PACKAGES := $(wildcard packages/*)
 DROP_KERNELS = rm -rf build src/logreel/kernels/*.so
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-packages test-fleet test-train lint style bench bench-results bench-contracts bench-comparisons red-page bench-instructions oracles fuzz fuzz-coverage soak shrink asan screenshots docs site man release-check build test-wheels test-twins fresh drop clean
+.PHONY: help demo test check test-packages test-fleet test-train lint style bench bench-results bench-contracts bench-comparisons red-page bench-instructions oracles fuzz fuzz-coverage soak shrink threads asan screenshots docs site man release-check build test-wheels test-twins fresh drop clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -121,6 +121,18 @@ soak: $(VENV)/.test ## kill recorders and appenders at random moments; LOGREEL_S
 
 shrink: $(VENV)/.test ## let 200 mapped files shrink while threads read them; LOGREEL_SHRINK=N sets the number
 	LOGREEL_SHRINK=$(LOGREEL_SHRINK) $(BIN)/python -m pytest $(PYTEST_ARGS) $(LONG) tests/damage/test_shrinking.py
+
+# Few libraries of the tests are there for a free-threaded Python, so it gets an environment of its own. Left out are
+# tests of what needs the others.
+THREADS := .venv-threads
+LOGREEL_ROUNDS ?= 20
+threads: ## threads that share logs, and reading and writing, on a free-threaded Python: make threads PYTHON=python3.14t; LOGREEL_ROUNDS=N
+	@$(PYTHON) -c 'import sys, sysconfig; sysconfig.get_config_var("Py_GIL_DISABLED") or sys.exit("make threads: this Python has a global lock; name another one: make threads PYTHON=python3.14t")'
+	$(PYTHON) -m venv $(THREADS)
+	$(THREADS)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[arrow,pandas,xarray]' pytest pytest-xdist hypothesis
+	PYTHON_GIL=0 LOGREEL_SOAK=$(LOGREEL_ROUNDS) $(THREADS)/bin/python -m pytest $(PYTEST_ARGS) tests/log/test_shared_by_threads.py
+	PYTHON_GIL=0 $(THREADS)/bin/python -m pytest $(PYTEST_ARGS) tests/kernels tests/layout tests/index tests/io tests/log tests/write \
+	    tests/ops/test_replay.py tests/ops/test_replay_threads.py --ignore-glob='tests/io/test_remote*'
 
 # The sanitizers must be loaded before Python, and see single allocations only without Python's own allocator. The
 # kernels go to a folder of their own, so that the installed ones stay as they are.

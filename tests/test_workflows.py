@@ -106,6 +106,10 @@ def test_every_python_of_the_suite_gets_a_wheel() -> None:
         f"cp{v.replace('.', '')}" for v in FLOWS["test.yml"]["jobs"]["suite"]["strategy"]["matrix"]["python"]
     }
     assert built == tested | {"cp314t"}
+    assert any(
+        step.get("with", {}).get("python-version") == "3.14t"
+        for step in FLOWS["test.yml"]["jobs"]["threads"]["steps"]
+    )
     assert PYPROJECT["project"]["requires-python"] == ">=3.11"
     assert (ROOT / settings["test-command"].split()[-1]).exists()
     assert "musllinux_1_2" in settings["linux"]["musllinux-aarch64-image"]
