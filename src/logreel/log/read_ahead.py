@@ -98,8 +98,9 @@ class ReadAhead:
                 self._ready.clear()
             sequential = self._in_a_row >= SEQUENTIAL and not self._ready
         wants = [want]
-        # A loop over some fields, or without times, is not followed.
-        if sequential and want.leaves == self._channels[want.channel].layout.leaves and want.time is not None:
+        # A loop over some fields, or without times, is not followed; nor are channels that came by a refresh since.
+        ch = self._channels.get(want.channel) if sequential and want.time is not None else None
+        if ch is not None and want.leaves == ch.layout.leaves:
             wants += self._next(index, want.channel + 1)
         got = gather(index, wants)
         with self._lock:
