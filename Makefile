@@ -125,7 +125,7 @@ shrink: $(VENV)/.test ## let 200 mapped files shrink while threads read them; LO
 # Few libraries of the tests are there for a free-threaded Python, so it gets an environment of its own. Left out are
 # tests of what needs the others.
 THREADS := .venv-threads
-LOGREEL_ROUNDS ?= 20
+LOGREEL_ROUNDS ?= 5
 threads: ## threads that share logs, and reading and writing, on a free-threaded Python: make threads PYTHON=python3.14t; LOGREEL_ROUNDS=N
 	@$(PYTHON) -c 'import sys, sysconfig; sysconfig.get_config_var("Py_GIL_DISABLED") or sys.exit("make threads: this Python has a global lock; name another one: make threads PYTHON=python3.14t")'
 	$(PYTHON) -m venv $(THREADS)

@@ -287,6 +287,7 @@ class _Definitions:
 
     def __post_init__(self) -> None:
         self._made: dict[tuple[str, bool], Struct] = {}
+        self._active: set[str] = set()
         self.stated = self._definition(self.top).extensibility
         fields = [f for d in reachable(self.top, self.messages) for f in d.fields]
         self.has_optional = any(f.optional for f in fields)
@@ -308,16 +309,17 @@ class _Definitions:
         """Return the Struct of a type; *is_shown*: with what is optional as itself, else as a list."""
         key = (name, is_shown)
         if key not in self._made:
-            # A set of the types that are being made would show those of other threads, too.
-            if depth > MAX_DEPTH:
+            if name in self._active or depth > MAX_DEPTH:
                 raise DefinitionError(
                     f"{name[:80]} contains itself, or types are nested more than {MAX_DEPTH} deep"
                 )
+            self._active.add(name)
             fields = [
                 Field(f.name, self.node(f, is_shown, depth) if f.name else Padding(1))
                 for f in self._definition(name).fields
                 if f.count != 0
             ]
+            self._active.discard(name)
             self._made[key] = Struct(tuple(fields))
         return self._made[key]
 
