@@ -40,8 +40,7 @@ _HINT = "open it again when nothing writes it"
 _INVALID = "; what was read is not valid"
 
 
-#: Whether threads may slice one memoryview. Without a global lock, CPython counts the slices of a buffer without atomic
-#: operations (python/cpython#155606, also in 3.14): a count that is too low releases the buffer under its users.
+#: Whether threads may slice one memoryview: without a global lock, CPython miscounts slices (python/cpython#155606).
 SHARES_VIEWS: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
@@ -410,11 +409,12 @@ class Source:
     @property
     def view(self) -> memoryview:
         """The bytes as a memoryview, from which Python reads single numbers faster than from an array."""
-        return self._view if SHARES_VIEWS else memoryview(self.data)  # type: ignore[arg-type]
+        return self._view if SHARES_VIEWS else self._new_view()
 
-    @cached_property
-    def _view(self) -> memoryview:
+    def _new_view(self) -> memoryview:
         return memoryview(self.data)  # type: ignore[arg-type]
+
+    _view = cached_property(_new_view)
 
     def map_ahead(self) -> None:
         """Touch the pages of most of a large file in a background thread, while it is read from the start.

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import suppress
-from functools import cache, cached_property
-from types import MappingProxyType
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from logreel.errors import LogError, Problem, UsageError
@@ -30,8 +28,6 @@ POLL = 0.01
 #: Greatest share of the time that is spent on refreshing: if that takes long, the file is looked at less often.
 BUSY = 0.5
 T = TypeVar("T")
-#: Cached properties of a Channel that follow from its Layout alone.
-_FROM_LAYOUT = ("layout", "_decode", "time_label")
 
 
 #: Members of a Log for authors of formats and outputs.
@@ -57,30 +53,22 @@ FOR_AUTHORS = {
 
 
 class _Kept(cached_property[T]):
-    """A cached property of a Log or Channel, which threads may share.
-
-    All threads get the value that is kept first. A value that was computed while ``adopt`` replaced the content is not
-    kept: it may be that of the old content.
-    """
+    """A cached property: all threads get the value kept first, and none that ``adopt`` made stale meanwhile."""
 
     def __get__(self, of: Any, owner: type[Any] | None = None) -> Any:
         if of is None:
             return self
-        before, values = _content(of), of.__dict__
+        log, info = getattr(of, "log", of), of.__dict__.get("_info")
+        scan = log.scan
         value = self.func(of)
-        kept = values.setdefault(self.attrname, value)
-        if kept is value and any(old is not new for old, new in zip(before, _content(of), strict=True)):
-            values.pop(self.attrname, None)
+        kept = of.__dict__.setdefault(self.attrname, value)
+        if kept is value and (log.scan is not scan or of.__dict__.get("_info") is not info):
+            of.__dict__.pop(self.attrname, None)
         return kept
 
 
-def _content(of: Any) -> tuple[Any, Any]:
-    """Return what a Log or Channel takes its values from, and ``adopt`` replaces."""
-    return getattr(of, "log", of).scan, of.__dict__.get("_info")
-
-
 class _Checked(_Kept[T]):
-    """A kept property of a Log, whose value is not kept if the file was truncated while it was read."""
+    """The same, of a Log; no value is kept if the file was truncated while it was read."""
 
     def __get__(self, of: Any, owner: type[Any] | None = None) -> Any:
         """Return the value; raises FileChangedError, also in place of an error that the change may have caused."""
@@ -325,44 +313,10 @@ class GrowingLog(ForPeople):
 
     def adopt(self, source: Source, format: str, scan: Scan) -> None:
         """Replace the content of the log by that of *scan*; Channels of the same topics stay the same objects."""
-        log: Any = self
-        old = log.channels
-        if log.source is not source:
-            log.source.release()
-        log.source, log.scan = source, scan
-        log.format, log.size, log.epoch = format, source.size, scan.epoch
-        log.format_state, log.converted_from = scan.format_state, scan.converted_from or format
-        # Other threads may read meanwhile: no Channel is without its members, and none is made that does not stay.
-        channels = {
-            topic: _renewed(old[topic], new) if topic in old else new
-            for topic, new in self._channels_of(scan).items()
-        }
-        self.__dict__["channels"] = MappingProxyType(channels)
-        # After the Scan was replaced: what is computed from the old one is not kept any more.
-        for name in _cached_names(log.__class__) - {"channels"}:
-            self.__dict__.pop(name, None)
+        from logreel.log.growth import replace_content
+
+        replace_content(self, source, format, scan, self._channels_of(scan))
         self._ahead = None
-
-
-@cache
-def _cached_names(owner_class: type) -> frozenset[str]:
-    """Return the names of the cached properties of a class."""
-    return frozenset(
-        name for name in dir(owner_class) if isinstance(getattr(owner_class, name, None), cached_property)
-    )
-
-
-def _renewed(old: Any, new: Any) -> Any:
-    """Return the Channel *old* with the content of *new*; what it derived from an unchanged Layout is kept."""
-    stale = set(_cached_names(old.__class__))
-    if "layout" in old.__dict__ and old.schema == new.schema:
-        with suppress(LogError):
-            if new.layout is old.layout:
-                stale -= {*_FROM_LAYOUT}
-    old.__dict__.update(new.__dict__)
-    for name in stale - new.__dict__.keys():
-        old.__dict__.pop(name, None)
-    return old
 
 
 def _event() -> Event:

@@ -6,6 +6,9 @@ import gc
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache, cached_property
+from types import MappingProxyType
 from typing import Any
 from weakref import WeakSet, ref
 
@@ -33,6 +36,50 @@ Choice = list[str] | Callable[[Any], list[Any]] | None
 PARTS = 1.0
 #: Sources of one file, from before it has grown, that may be waiting for the garbage collector.
 MAX_SOURCES = 32
+
+
+#: Cached properties of a Channel that follow from its Layout alone.
+_FROM_LAYOUT = ("layout", "_decode", "time_label")
+
+
+def replace_content(log: Any, source: Source, format: str, scan: Scan, channels: Mapping[str, Any]) -> None:
+    """Give *log* the content of *scan*, while other threads read it; see ``GrowingLog.adopt``.
+
+    channels  those of *scan*; of a topic that there was before, the Channel stays and gets the content of the new one
+    """
+    old = log.channels
+    if log.source is not source:
+        log.source.release()
+    log.source, log.scan = source, scan
+    log.format, log.size, log.epoch = format, source.size, scan.epoch
+    log.format_state, log.converted_from = scan.format_state, scan.converted_from or format
+    log.__dict__["channels"] = MappingProxyType(
+        {topic: _renewed(old[topic], new) if topic in old else new for topic, new in channels.items()}
+    )
+    # After the Scan was replaced: what others compute from the old one is not kept any more.
+    for name in _cached_names(log.__class__) - {"channels"}:
+        log.__dict__.pop(name, None)
+
+
+@cache
+def _cached_names(owner_class: type) -> frozenset[str]:
+    """Return the names of the cached properties of a class."""
+    return frozenset(
+        name for name in dir(owner_class) if isinstance(getattr(owner_class, name, None), cached_property)
+    )
+
+
+def _renewed(old: Any, new: Any) -> Any:
+    """Return the Channel *old* with the content of *new*; what it derived from an unchanged Layout is kept."""
+    stale = set(_cached_names(old.__class__))
+    if "layout" in old.__dict__ and old.schema == new.schema:
+        with suppress(LogError):
+            if new.layout is old.layout:
+                stale -= {*_FROM_LAYOUT}
+    old.__dict__.update(new.__dict__)
+    for name in stale - new.__dict__.keys():
+        old.__dict__.pop(name, None)
+    return old
 
 
 class Growth:

@@ -690,7 +690,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
     @property
     def message_count(self) -> int:
         """Number of messages of all channels except reserved ones."""
-        # The channels first: the index of a log that grows may have more by then, and never has fewer.
+        # Before the index, which may grow meanwhile.
         numbers = [ch.number for ch in self.channels.values() if not ch.reserved]
         return int(self.index.counts[numbers].sum())
 
