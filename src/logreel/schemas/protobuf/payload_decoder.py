@@ -50,7 +50,7 @@ class ProtobufDecoder:
         for i, data in enumerate(payloads(piece)):
             try:
                 rows_of_values.append(values(self._class.FromString(data)))
-            except DecodeError as error:
+            except (DecodeError, UnicodeDecodeError) as error:
                 bad.append((i, f"no such message: {error}"))
         return decoded(layout, rows_of_values, bad, len(rows))
 
@@ -64,7 +64,7 @@ class ProtobufDecoder:
 
         try:
             return self._class.FromString(bytes(data))
-        except DecodeError as error:
+        except (DecodeError, UnicodeDecodeError) as error:
             raise DamagedError(Problem("payload", 0, len(data), True, f"no such message: {error}")) from None
 
 

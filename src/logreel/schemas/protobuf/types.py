@@ -295,7 +295,7 @@ def _pool(raw: bytes, name: str) -> Any:
 
     try:
         files = descriptor_pb2.FileDescriptorSet.FromString(raw).file
-    except DecodeError as error:
+    except (DecodeError, UnicodeDecodeError) as error:
         raise DefinitionError(f"{name}: no set of descriptors: {error}") from None
     pool = descriptor_pool.DescriptorPool()
     by_name = {file.name: file for file in files}

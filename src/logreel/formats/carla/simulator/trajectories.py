@@ -441,7 +441,7 @@ class _TraceReader:
 
         try:
             truth = self._class.FromString(data)
-        except DecodeError:
+        except (DecodeError, UnicodeDecodeError):
             self._skipped["messages are no ground truth"] += 1
             return
         time = truth.timestamp.seconds * SECOND + truth.timestamp.nanos
