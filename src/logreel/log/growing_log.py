@@ -1,4 +1,4 @@
-"""Logs that grow: ``Log.refresh`` extends an open log by what its file has more, ``Log.follow`` yields new messages."""
+"""What Log and Channel inherit: kept properties, messages looked up ahead, and growth: ``refresh`` and ``follow``."""
 
 from __future__ import annotations
 

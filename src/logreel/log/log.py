@@ -177,9 +177,8 @@ class Channel(OneByOne):
         return [label if label and path == "time" else path for path in self.layout.paths()]
 
     @kept_property
-    def _decode(self) -> Callable[[memoryview], dict[str, Any]] | None:
-        """What decodes one payload by the Layout; None if a decoder of the format does."""
-        return self.layout.decoder() if self.decoder is None else None
+    def _decode(self) -> Callable[[memoryview], dict[str, Any]]:
+        return self.layout.decoder()
 
     def decode(self, data: memoryview, offset: int | None = None) -> dict[str, Any]:
         """Return the fields of one payload of this channel as a dict of plain Python values.
@@ -189,12 +188,10 @@ class Channel(OneByOne):
 
         Raises DefinitionError if the definition cannot be used, DamagedError if the payload does not fit it.
         """
-        if (decode := self._decode) is None:
-            assert self.decoder is not None
-            return self.decoder.decode_message(
-                self.log.index, data, None if offset is None else self._row_at(offset)
-            )
-        fields = decode(data)
+        if self.decoder is not None:
+            row = None if offset is None else self._row_at(offset)
+            return self.decoder.decode_message(self.log.index, data, row)
+        fields = self._decode(data)
         if mapguard.losses():
             self.log.check_unchanged()
         return fields
