@@ -330,8 +330,8 @@ def test_demo_runs_and_runs_again(run: Run, tmp_path: Path, monkeypatch: pytest.
         done = run("demo")
         assert done.code == 0, done.err
         commands = [line for line in done.out.splitlines() if line.startswith("$ ")]
-        assert [line.split()[2] for line in commands[:5]] == ["info", "cat", "text", "params", "convert"]
-    assert (tmp_path / "logreel-demo" / "channels.parquet" / "manifest.json").exists()
+        assert [line.split()[2] for line in commands[:5]] == ["info", "cat", "text", "params", "health"]
+    assert logreel.open(tmp_path / "logreel-demo" / "flight.mcap").message_count
     assert run("demo", "--dir", "else where").code == 0
     assert (tmp_path / "else where" / "flight.ulg").exists()
 

@@ -85,6 +85,7 @@ def _server(pid: int, path: str) -> str:
             server.kill()
         ready = server.stdout.readline()
     if not ready:
+        server.stdin.close()
         server.wait(PATIENCE)
         return ""
 
@@ -262,7 +263,7 @@ def _import_all() -> None:
         parts = path.relative_to(SRC).with_suffix("").parts
         # An extra that is not installed is said where it is used.
         if LEFT_OUT.isdisjoint(parts) and (SRC / "logreel/kernels") not in path.parents:
-            with contextlib.suppress(MissingDependencyError):
+            with contextlib.suppress(MissingDependencyError, ModuleNotFoundError):
                 importlib.import_module(".".join(parts).removesuffix(".__init__"))
     gc.collect()
     gc.freeze()
