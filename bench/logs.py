@@ -571,3 +571,7 @@ def samples(folder: Path) -> None:
     os.environ["LOGREEL_BENCH_SAMPLES"] = str(place)
     for name, make in small.items():
         (place / name).write_bytes(make())
+    with logreel.create(place / "ros2.mcap", profile="ros2") as w:
+        channel = w.add_channel("/said", logreel.Schema("std_msgs/msg/String", "ros2msg", "string data\n"))
+        for second in range(10):
+            w.write(channel, 10**18 + second * 10**9, b"\0\1\0\0\4\0\0\0now\0")

@@ -14,7 +14,7 @@ from logreel.io.arrays import I64, repeated
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import MAX_SIZE, Sequence
 from logreel.layout.numpy_columns import Buffers
-from logreel.layout.program import LEFTOVER, TOO_MANY, Crowded, batches, unsound, walk
+from logreel.layout.program import LEFTOVER, TOO_MANY, Crowded, batches, fit_together, unsound, walk
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -135,12 +135,15 @@ def decode_variable(
     projection = _all_fields(layout) if isinstance(layout, Layout) else layout
     program = projection.program
     start = np.ascontiguousarray(start, np.int64)
-    huge = np.asarray(stop) - start > MAX_SIZE
-    # The kernel rejects messages that end before they start as short.
-    stop = np.where(huge, np.int64(-1), stop)
+    stop = np.ascontiguousarray(stop, np.int64)
     status = np.zeros(len(start), np.uint8)
-    pieces, found = [], []
-    todo = deque(list(batches(start, stop)) or [slice(0)])
+    pieces, found, huge = [], [], set[int]()
+    todo = deque([slice(0, len(start))])
+    if not fit_together(start, stop):
+        is_huge = stop - start > MAX_SIZE
+        # The kernel rejects messages that end before they start as short.
+        stop = np.where(is_huge, np.int64(-1), stop)
+        todo, huge = deque(batches(start, stop)), {*np.flatnonzero(is_huge).tolist()}
     while todo:
         rows = todo.popleft()
         counts_known = None if records is None else records[rows]
@@ -162,7 +165,7 @@ def decode_variable(
     return Decoded(
         whole,
         np.flatnonzero(~unsound(status)) if len(bad) else None,
-        [(row, HUGE if huge[row] else why.get(int(status[row]), TOO_SHORT)) for row in bad.tolist()],
+        [(row, HUGE if row in huge else why.get(int(status[row]), TOO_SHORT)) for row in bad.tolist()],
         np.flatnonzero(status == LEFTOVER),
         np.concatenate(found) if many else None,
     )

@@ -277,6 +277,13 @@ def unsound(status: NDArray[np.uint8]) -> NDArray[np.bool_]:
     return (status & 1).astype(bool)
 
 
+def fit_together(start: I64, stop: I64) -> bool:
+    """Return whether all messages together fit 32-bit offsets."""
+    # An array of their sizes would cost page faults. Sums of places may overflow, their difference does not.
+    size = (int(stop.sum()) - int(start.sum())) % (1 << 64)
+    return size <= MAX_SIZE and bool((stop >= start).all())
+
+
 def batches(start: I64, stop: I64) -> Iterator[slice]:
     """Yield slices of rows whose columns fit 32-bit offsets; single messages must be smaller than that."""
     # No column has more elements than its messages have bytes, except for items without bytes, see ``Crowded``.
