@@ -107,7 +107,7 @@ def test_a_wrong_operation_is_found(name: str, wrong: Any, monkeypatch: pytest.M
     only = functools.partial(settings, phases=[Phase.generate])
     monkeypatch.setattr(operations, "settings", only)
     with pytest.raises((AssertionError, ExceptionGroup)):
-        suite(BAG, sequences=50)().test_operations_in_any_order()
+        suite(BAG, sequences=400)().test_operations_in_any_order()
 
 
 def test_operations_are_skipped_without_hypothesis(monkeypatch: pytest.MonkeyPatch) -> None:
