@@ -25,7 +25,7 @@ import pytest
 
 import logreel
 from logreel.io import source
-from logreel.log.growing_log import kept_property
+from logreel.log.log import kept_property
 from support.builders import growing_samples
 from support.builders.sample_logs import damaged
 from support.formats import builtin_formats, sample_log

@@ -1,11 +1,10 @@
-"""What Log and Channel inherit: kept properties, messages looked up ahead, and growth: ``refresh`` and ``follow``."""
+"""What Log and Channel inherit: showing, messages looked up ahead, and growth: ``refresh`` and ``follow``."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from logreel.errors import LogError, Problem, UsageError
 from logreel.index.block_table import SelectedMessages
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 POLL = 0.01
 #: Greatest share of the time that is spent on refreshing: if that takes long, the file is looked at less often.
 BUSY = 0.5
-T = TypeVar("T")
 
 
 #: Members of a Log for authors of formats and outputs.
@@ -50,44 +48,6 @@ FOR_AUTHORS = {
     "watch",
     "withdraw",
 }
-
-
-class _Kept(cached_property[T]):
-    """A cached property: all threads get the value kept first, and none that ``adopt`` made stale meanwhile."""
-
-    def __get__(self, of: Any, owner: type[Any] | None = None) -> Any:
-        if of is None:
-            return self
-        log, info = getattr(of, "log", of), of.__dict__.get("_info")
-        scan = log.scan
-        value = self.func(of)
-        kept = of.__dict__.setdefault(self.attrname, value)
-        if kept is value and (log.scan is not scan or of.__dict__.get("_info") is not info):
-            of.__dict__.pop(self.attrname, None)
-        return kept
-
-
-class _Checked(_Kept[T]):
-    """The same, of a Log; no value is kept if the file was truncated while it was read."""
-
-    def __get__(self, of: Any, owner: type[Any] | None = None) -> Any:
-        """Return the value; raises FileChangedError, also in place of an error that the change may have caused."""
-        if of is None:
-            return self
-        try:
-            value = super().__get__(of, owner)
-            of.check_unchanged()
-        except Exception:
-            of.__dict__.pop(self.attrname, None)
-            of.check_unchanged()
-            raise
-        return value
-
-
-if TYPE_CHECKING:
-    kept_property = checked_property = cached_property
-else:
-    kept_property, checked_property = _Kept, _Checked
 
 
 class ForPeople:
@@ -125,6 +85,29 @@ class ForPeople:
 
         is_internal = re.compile(r"_(?!_|repr_html_|ipython)").match
         return [name for name in super().__dir__() if name not in FOR_AUTHORS and not is_internal(name)]
+
+
+class ChannelForPeople:
+    """Mixin of Channel: what shows it, also in notebooks."""
+
+    def plot(self, *fields: str, **options: Any) -> Any:
+        """Return a Plot of *fields* in one panel, or of all numeric fields; options are those of ``logreel.plot``."""
+        ch: Any = self
+        wanted = f"{ch.topic}:{','.join(fields)}" if fields else ch.topic
+        return ch.log.services.verb("plot")(ch.log, wanted, **options)
+
+    def _repr_html_(self) -> str:
+        from logreel.log.shown import channel_table
+
+        ch: Any = self
+        return channel_table(ch, ch.log.closed)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        ch: Any = self
+        try:
+            return ["time", *ch.fields]
+        except LogError:
+            return []
 
 
 class GrowingLog(ForPeople):
@@ -326,7 +309,7 @@ def _event() -> Event:
     return Event()
 
 
-class OneByOne:
+class OneByOne(ChannelForPeople):
     """What a Channel knows of messages that are likely to be asked for next, by their numbers.
 
     _ahead  the table that they are from, the first row, places

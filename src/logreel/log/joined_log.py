@@ -15,8 +15,7 @@ from logreel.index.joined import JoinedIndex
 from logreel.io.arrays import I64
 from logreel.io.source import FILE, Readable
 from logreel.layout.layout import Layout
-from logreel.log.growing_log import kept_property
-from logreel.log.log import Channel, Log
+from logreel.log.log import Channel, Log, kept_property
 from logreel.log.scan import (
     Attachment,
     Change,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from operator import getitem
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import mapguard
 from logreel.layout.layout import Layout
-from logreel.log.growing_log import GrowingLog, OneByOne, checked_property, in_parts, kept_property
+from logreel.log.growing_log import GrowingLog, OneByOne, in_parts
 from logreel.log.scan import (
     NO_SERVICES,
     Attachment,
@@ -42,6 +42,41 @@ if TYPE_CHECKING:
 
     from logreel.index.block_table import SelectedMessages
     from logreel.log.scan import Actor
+
+
+T = TypeVar("T")
+
+
+class _Kept(cached_property[T]):
+    """A cached property: all threads get the value kept first, and none that ``adopt`` made stale meanwhile."""
+
+    #: Whether FileChangedError is raised if the file was truncated meanwhile, also in place of another error.
+    checks = False
+
+    def __get__(self, of: Any, owner: type[Any] | None = None) -> Any:
+        if of is None:
+            return self
+        log, info = getattr(of, "log", of), of.__dict__.get("_info")
+        scan = log.scan
+        try:
+            value = self.func(of)
+        finally:
+            if self.checks:
+                log.check_unchanged()
+        kept = of.__dict__.setdefault(self.attrname, value)
+        if kept is value and (log.scan is not scan or of.__dict__.get("_info") is not info):
+            of.__dict__.pop(self.attrname, None)
+        return kept
+
+
+class _Checked(_Kept[T]):
+    checks = True
+
+
+if TYPE_CHECKING:
+    kept_property = checked_property = cached_property
+else:
+    kept_property, checked_property = _Kept, _Checked
 
 
 class Message(NamedTuple):
@@ -431,22 +466,6 @@ class Channel(OneByOne):
         library("xarray")
         names = self.fields if fields is None else fields
         return dataset(self.to_arrow(names, start, end, utc=utc, interpolate=interpolate))
-
-    def plot(self, *fields: str, **options: Any) -> Any:
-        """Return a Plot of *fields* in one panel, or of all numeric fields; options are those of ``logreel.plot``."""
-        wanted = f"{self.topic}:{','.join(fields)}" if fields else self.topic
-        return self.log.services.verb("plot")(self.log, wanted, **options)
-
-    def _repr_html_(self) -> str:
-        from logreel.log.shown import channel_table
-
-        return channel_table(self, self.log.closed)
-
-    def _ipython_key_completions_(self) -> list[str]:
-        try:
-            return ["time", *self.fields]
-        except LogError:
-            return []
 
     def __reduce__(self) -> tuple[Any, ...]:
         return getitem, (self.log, self.topic)
