@@ -405,6 +405,8 @@ class MessageIndex(ChannelIndex):
 
 
 C = TypeVar("C")
+#: Messages whose views exist at once: with more, the garbage collector looks through all of them.
+VIEWS = 512
 
 
 def rows_of(
@@ -425,17 +427,18 @@ def rows_of(
             if chunk not in views:
                 # Each view may keep an unpacked chunk in memory.
                 views = {chunk: chunks.view(chunk), **dict(list(views.items())[:3])}
-            view, batch = views[chunk], slice(lo, hi)
-            places = offset[batch].tolist()
-            rows = zip(
-                picked.time[batch].tolist(),
-                [channels[number] for number in picked.channel[batch].tolist()],
-                slices(view, places, end[batch].tolist()),
-                places,
-                strict=True,
-            )
-            chunks.check_pages()
-            yield from rows
+            for first in range(lo, hi, VIEWS):
+                batch = slice(first, min(first + VIEWS, hi))
+                places = offset[batch].tolist()
+                rows = zip(
+                    picked.time[batch].tolist(),
+                    [channels[number] for number in picked.channel[batch].tolist()],
+                    slices(views[chunk], places, end[batch].tolist()),
+                    places,
+                    strict=True,
+                )
+                chunks.check_pages()
+                yield from rows
     chunks.check()
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 from logreel.errors import LogError, Problem, UsageError
-from logreel.index.block_table import SelectedMessages
 from logreel.io.source import Source
 from logreel.log.scan import Scan
 from logreel.log.times import Time, interval_so_far
@@ -343,14 +342,3 @@ class OneByOne(ChannelForPeople):
         self._ahead = index.table, row, places or []
         self._next = -1 if places is None else row + len(places)
         return bool(places)
-
-
-#: Messages whose views exist at once: with more, the garbage collector looks through all of them.
-PART = 512
-
-
-def in_parts(selections: Iterable[SelectedMessages]) -> Iterator[SelectedMessages]:
-    for picked in selections:
-        for lo in range(0, len(picked), PART):
-            part = slice(lo, lo + PART)
-            yield SelectedMessages(*(getattr(picked, name)[part] for name, _ in SelectedMessages.KINDS))

@@ -18,7 +18,7 @@ from logreel.io.arrays import I64
 from logreel.io.source import Source
 from logreel.kernels import mapguard
 from logreel.layout.layout import Layout
-from logreel.log.growing_log import GrowingLog, OneByOne, in_parts
+from logreel.log.growing_log import GrowingLog, OneByOne
 from logreel.log.scan import (
     NO_SERVICES,
     Attachment,
@@ -757,7 +757,7 @@ class Log(GrowingLog, Mapping[str, Channel]):
         self, channels: Mapping[int, Channel], selections: Iterator[SelectedMessages]
     ) -> Iterator[Message]:
         """Yield the messages of selections of the index; *channels*: by number."""
-        return map(_message, rows_of(self.index, channels, in_parts(selections)))
+        return map(_message, rows_of(self.index, channels, selections))
 
     def check_unchanged(self) -> None:
         """Raise FileChangedError if a file of the log was truncated or overwritten since it was opened.
