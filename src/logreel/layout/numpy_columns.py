@@ -472,11 +472,8 @@ def _texts(offsets: NDArray[Any], data: Buffer, is_text: bool) -> list[Any]:
 def cut_text(chars: Buffer) -> tuple[NDArray[np.int32], Buffer]:
     """Return offsets and bytes of NUL-padded rows, each cut at its first NUL."""
     lengths = text_lengths(chars)
-    ends = np.cumsum(lengths)
-    if len(ends) and ends[-1] > MAX_SIZE:
-        raise UsageError("more than 2 GiB of text in one array: read fewer rows at a time")
-    offsets, text = np.zeros(len(ends) + 1, np.int32), np.empty(int(lengths.sum()), np.uint8)
-    offsets[1:] = ends
+    offsets = _offsets_of(lengths)
+    text = np.empty(int(offsets[-1]), np.uint8)
     block_table.join_rows(np.ascontiguousarray(chars), lengths, text)
     return offsets, text
 
@@ -497,10 +494,15 @@ def replaced_text(offsets: NDArray[Any], data: Buffer) -> tuple[NDArray[np.int32
         parts += content[done:start], text
         lengths[row], done = len(text), stop
     parts.append(content[done:end])
+    return _offsets_of(lengths), np.frombuffer(b"".join(parts), np.uint8)
+
+
+def _offsets_of(lengths: I64) -> NDArray[np.int32]:
+    """Return int32[n + 1] offsets of texts of these lengths; raises UsageError for more than 2 GiB."""
     ends = np.cumsum(lengths)
     if len(ends) and ends[-1] > MAX_SIZE:
         raise UsageError("more than 2 GiB of text in one array: read fewer rows at a time")
-    return np.concatenate([[0], ends]).astype(np.int32), np.frombuffer(b"".join(parts), np.uint8)
+    return np.concatenate([[0], ends]).astype(np.int32)
 
 
 #: Names of types for people, where they differ: those of Arrow, except for numbers.
