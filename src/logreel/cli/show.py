@@ -416,7 +416,7 @@ def demo(folder: str) -> int:
     sys.stdout.write(draw.emphasis("# See it") + "\n")
     draw.echo(f"Open {Path(page).resolve().as_uri()} in a browser, or look around in the viewer:")
     if not all(find_spec(library) for library in ("pyarrow", "starlette", "uvicorn")):
-        # Tables and the viewer are twice as large as all the rest.
+        # Tables and the viewer are larger than all the rest.
         draw.echo(f"$ {shlex.quote(sys.executable)} -m pip install 'logreel[view]'")
     draw.echo(f"$ {name} view {shlex.quote(path)}")
     draw.echo()

@@ -117,7 +117,7 @@ def is_float(node: Node | None) -> bool:
 
 def is_number(node: Node | None) -> bool:
     """Return whether *node* is a number; bool and char are not."""
-    return isinstance(node, Scalar) and node.type.lstrip("u").startswith(("float", "int"))
+    return is_float(node) or is_integer(node)
 
 
 def is_text(node: Node | None) -> bool:
