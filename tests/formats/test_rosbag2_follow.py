@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,28 @@ def test_what_sqlite_commits_is_yielded_once(tmp_path: Path, mode: str, size: st
     assert follower.got == rows(messages)
     log = logreel.open(path)
     assert (log.message_count, log.problems) == (len(messages), ())
+
+
+def test_a_journal_that_comes_and_goes_never_stops_an_open(tmp_path: Path) -> None:
+    """SQLite removes it with each transaction, also between two looks at it."""
+    path, over = tmp_path / "a.db3", threading.Event()
+    write(path, walk(3, 10)).close()
+
+    def transactions() -> None:
+        journal = tmp_path / "a.db3-journal"
+        while not over.is_set():
+            journal.write_bytes(b"journal")
+            journal.unlink()
+
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(transactions)
+        try:
+            for _ in range(300):
+                with logreel.open(path) as log:
+                    assert log.message_count == 3
+        finally:
+            over.set()
+        writing.result()
 
 
 def test_a_transaction_that_is_being_written_is_waited_for(tmp_path: Path) -> None:

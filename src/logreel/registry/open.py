@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -364,7 +364,9 @@ def _open_folder(name: str, folder: Folder, opening: Opening) -> Log:
             # One part that nothing reads must not cost the others.
             if not parts and number + 1 == len(folder.parts):
                 raise
-            size = os.path.getsize(path) if os.path.exists(path) else 0
+            size = 0
+            with suppress(OSError):
+                size = os.path.getsize(path)
             problems.append(Problem("part", 0, max(1, size), True, f"a part is not read: {error}", file=path))
     log = parts[0]
     if len(parts) > 1:

@@ -44,7 +44,7 @@ def with_wal(source: Source, problems: list[Problem]) -> Buffer:
     # Rows are added to pages that are there, and to the log, so the size of the database does not tell.
     source.beside += [path for path in (source.file, source.file + SUFFIX) if path not in source.beside]
     journal = source.file + JOURNAL
-    if os.path.exists(journal) and os.path.getsize(journal):
+    if _size(journal):
         text = "a rollback journal lies beside the database: its last transaction may be there in part"
         problems.append(Problem("journal", 0, 0, False, text))
     modified = _modified(source)
@@ -80,12 +80,20 @@ def _copied(source: Source) -> Buffer:
 def refuse_transactions(path: str) -> None:
     """Raise LogError if transactions of an older database lie where SQLite would apply them to a new one at *path*."""
     for end in (SUFFIX, JOURNAL):
-        if os.path.exists(path + end) and os.path.getsize(path + end):
+        if _size(path + end):
             raise LogError(
                 "belongs to an older database: SQLite would apply it to the new one",
                 path=path + end,
                 hint="remove it, or write to another name",
             )
+
+
+def _size(path: str) -> int:
+    """Return the size of a file; 0 if there is none, also when SQLite removes it just now."""
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _modified(source: Source) -> tuple[int, bytes]:
