@@ -225,9 +225,12 @@ class Growth:
 
     def _release_old(self, source: Source) -> None:
         """Collect Sources that nothing but cycles keep: each has an open file handle."""
-        self._sources = [one for one in self._sources if one() is not None]
-        if len(self._sources) >= MAX_SOURCES:
-            gc.collect()
+        # All objects of the process are looked at only if the young ones were not the cause.
+        for generation in (1, 2):
+            self._sources = [one for one in self._sources if one() is not None]
+            if len(self._sources) < MAX_SOURCES:
+                break
+            gc.collect(generation)
         self._sources.append(ref(source))
 
 
