@@ -42,9 +42,10 @@ class Decoders:
     """Layouts and PayloadDecoders of one file's channels; each unusable definition is added to *problems* once."""
 
     def __init__(self, source: Source, problems: list[Problem]) -> None:
-        self._source, self._problems = source, problems
+        self._source = source
+        # Without a cycle through this object, so that a Source that is replaced is closed at once.
+        self._note = partial(_note, Noted(), problems)
         self._hints = Hints(tuple(source.definitions), note=self._note)
-        self._noted = Noted()
         self._decoded: dict[int, tuple[Layout, PayloadDecoder | None]] = {}
         self._messages: tuple[MessageIndex, Mapping[int, int]] | None = None
 
@@ -111,9 +112,9 @@ class Decoders:
         samples = partial(self._first, channel, slice(0, LOOKED_AT), SAMPLE_BYTES)
         return replace(hints, encapsulation=encapsulation_of(begins), samples=samples)
 
-    def _note(self, text: str) -> None:
-        problem = Problem("definition", 0, 0, False, text)
-        self._noted.add(self._problems, problem)
+
+def _note(noted: Noted, problems: list[Problem], text: str) -> None:
+    noted.add(problems, Problem("definition", 0, 0, False, text))
 
 
 ENCODING = "message_encoding"
