@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -191,15 +191,10 @@ def parsed_expression(
 
     Raises UsageError for other text; MissingDependencyError without DuckDB.
     """
-    duckdb = import_duckdb()
-    with memory_errors(duckdb), connect(duckdb) as con:
-        try:
-            query = "SELECT json_serialize_sql(?::VARCHAR)"
-            parsed = json.loads(con.execute(query, [f"SELECT {_alone(text)}"]).fetchall()[0][0])
-        except duckdb.OutOfMemoryException:
-            raise
-        except (duckdb.Error, ValueError, RecursionError):
-            raise UsageError(f"the {what} cannot be read") from None
+    try:
+        parsed = json.loads(_parsed_by_duckdb(text))
+    except (ValueError, RecursionError):
+        raise UsageError(f"the {what} cannot be read") from None
     if parsed.get("error"):
         raise UsageError(f"the {what} cannot be read: {parsed.get('error_message', '')}")
     if len(parsed["statements"]) != 1 or not _is_plain(parsed["statements"][0]["node"]):
@@ -213,6 +208,21 @@ def parsed_expression(
             raise UsageError(f"the {what} must not use {name!r}; there are: {known}")
     tree: dict[str, Any] = parsed["statements"][0]["node"]["select_list"][0]
     return tree
+
+
+# Rules and limits ask for the same expressions of each log, and connecting takes longer than parsing.
+@lru_cache(maxsize=64)
+def _parsed_by_duckdb(text: str) -> str:
+    """Return an expression as JSON that DuckDB makes of it; raises ValueError if it cannot."""
+    duckdb = import_duckdb()
+    with memory_errors(duckdb), connect(duckdb) as con:
+        query = "SELECT json_serialize_sql(?::VARCHAR)"
+        try:
+            return str(con.execute(query, [f"SELECT {_alone(text)}"]).fetchall()[0][0])
+        except duckdb.OutOfMemoryException:
+            raise
+        except duckdb.Error as error:
+            raise ValueError(str(error)) from None
 
 
 def _is_plain(node: dict[str, Any]) -> bool:
