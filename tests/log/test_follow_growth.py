@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 from pathlib import Path
+from weakref import ref
 
 import pytest
 
@@ -71,3 +73,25 @@ def test_growth_in_steps_of_any_size_yields_each_message_once(suffix: str, seed:
             assert repr(log[topic].to_arrow().to_pylist()) == repr(ch.to_arrow().to_pylist()), topic
     assert (log.start, log.end, dict(log.metadata)) == (whole.start, whole.end, dict(whole.metadata))
     assert log.problems == whole.problems
+
+
+@pytest.mark.parametrize("suffix", [".bag", ".mcap", ".ulg"])
+def test_the_source_of_a_log_that_has_grown_is_closed_without_the_garbage_collector(
+    suffix: str, tmp_path: Path
+) -> None:
+    """Each has an open file; a process with many objects collects rarely, and for long."""
+    data, path, old = SAMPLES[suffix](), tmp_path / f"grown{suffix}", []
+    path.write_bytes(data[: len(data) // 2])
+    with logreel.open_growing(path) as log:
+        gc.collect()
+        gc.disable()
+        try:
+            for part in range(6):
+                old.append(ref(log.source))
+                end = len(data) * (part + 7) // 12
+                with path.open("ab") as file:
+                    file.write(data[path.stat().st_size : end])
+                log.refresh()
+            assert sum(source() is not None for source in old) <= 1
+        finally:
+            gc.enable()
