@@ -72,7 +72,10 @@ def errors_as_answers(answers: dict[str, Any], key: str) -> Iterator[None]:
 
 def digest(values: Any) -> str:
     array = np.ma.asarray(values)
-    data = repr(array.tolist()).encode() if array.dtype == object or array.mask.any() else array.tobytes()
+    if array.dtype == object:
+        data = repr(array.tolist()).encode()
+    else:
+        data = array.filled(0).tobytes() + np.ma.getmaskarray(array).tobytes()
     return f"{array.dtype}{array.shape}{hashlib.sha1(data).hexdigest()}"
 
 

@@ -6,6 +6,7 @@ that nobody tells the test fails.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -52,6 +53,17 @@ def content(log: logreel.Log) -> dict[tuple[str, str], Any]:
     return found
 
 
+#: What sources hold, by their bytes: each is converted to every other format.
+_SOURCES: dict[bytes, dict[tuple[str, str], Any]] = {}
+
+
+def content_of_source(source: Path) -> dict[tuple[str, str], Any]:
+    key = hashlib.sha256(source.read_bytes()).digest()
+    if key not in _SOURCES:
+        _SOURCES[key] = content(logreel.open(source))
+    return _SOURCES[key]
+
+
 def untold(source: Path, folder: Path, suffix: str) -> Iterator[str]:
     """Convert *source* to the format of *suffix* and back; yield the differences that no sentence is about."""
     there, back = folder / f"there{suffix}", folder / f"back{source.suffix}"
@@ -63,7 +75,7 @@ def untold(source: Path, folder: Path, suffix: str) -> Iterator[str]:
             # Nothing is written, with a sentence for each thing that could not be.
             return
         told += [*done.skipped, *done.notes]
-    before, after = content(logreel.open(source)), content(logreel.open(back))
+    before, after = content_of_source(source), content(logreel.open(back))
     for key in sorted(before.keys() | after.keys()):
         if before.get(key) != after.get(key) and not _is_told(key, told, before.get(key), after.get(key)):
             yield f"{key}: {str(before.get(key))[:200]} -> {str(after.get(key))[:200]}"
