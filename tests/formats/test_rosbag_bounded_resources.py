@@ -85,22 +85,25 @@ def test_old_messages_of_4_gib_take_no_memory(make: Callable[[], bytes]) -> None
 
 
 @functools.cache
-def _bomb(compression: str, size: int, stated: int | None) -> bytes:
-    """Return a chunk with one message and *size* zeros after it."""
-    out = Builder(compression)
-    out.message(out.connection(CHATTER), START, string("boom"))
-    content = bytes(out.chunks[0].content)
-    out.chunks[0].size = stated
+def _packed(compression: str, content: bytes, size: int) -> bytes:
+    """Return *content* and *size* zeros, compressed."""
     if compression == "bz2":
         packer = bz2.BZ2Compressor(9)
         parts = [packer.compress(content)]
         parts += [packer.compress(bytes(1 << 22)) for _ in range(size >> 22)]
-        packed = b"".join((*parts, packer.flush()))
-    else:
-        block = lz4_frame(bytes(1 << 22), 7, checksum=False)[7:-4]
-        first = lz4_frame(content, 7, checksum=False)
-        packed = first[:-4] + block * (size >> 22) + bytes(4)
-    out.chunks[0].pack = lambda _: packed
+        return b"".join((*parts, packer.flush()))
+    block = lz4_frame(bytes(1 << 22), 7, checksum=False)[7:-4]
+    first = lz4_frame(content, 7, checksum=False)
+    return first[:-4] + block * (size >> 22) + bytes(4)
+
+
+def _bomb(compression: str, size: int, stated: int | None) -> bytes:
+    """Return a chunk with one message and *size* zeros after it."""
+    out = Builder(compression)
+    out.message(out.connection(CHATTER), START, string("boom"))
+    out.chunks[0].size = stated
+    content = bytes(out.chunks[0].content)
+    out.chunks[0].pack = lambda _: _packed(compression, content, size)
     return out.bytes()
 
 

@@ -122,10 +122,10 @@ def test_split_and_merged_is_the_log_over_its_span(
         {"size": max(40_000, int(part * log.size))},
         {"by_topic": True},
     ]
+    same = content(log)
     for n, how in enumerate(options):
         parts = logreel.split(log, folder / f"parts{n}", **how)
         merged = logreel.open(logreel.merge([one.path for one in parts], folder / f"merged{n}{suffix}").path)
-        same = content(log)
         found = content(merged)
         assert {name: found[name] for name in same if name[0] != "~" and same[name][1]} == {
             name: rows for name, rows in same.items() if name[0] != "~" and rows[1]

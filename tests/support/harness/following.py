@@ -58,10 +58,11 @@ def growth(path: Path, data: bytes, sizes: Iterable[int]) -> Iterator[Callable[[
 
 def first_opened(path: Path, data: bytes) -> logreel.Log:
     """Write the least beginning of *data* that can be opened, and open it."""
-    for size in range(1, len(data) + 1):
-        path.write_bytes(data[:size])
-        try:
-            return logreel.open(path)
-        except logreel.LogError:
-            continue
+    with path.open("wb", buffering=0) as file:
+        for at in range(len(data)):
+            file.write(data[at : at + 1])
+            try:
+                return logreel.open(path)
+            except logreel.LogError:
+                continue
     raise AssertionError("cannot be opened")
