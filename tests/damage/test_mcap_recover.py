@@ -44,12 +44,12 @@ def check_recovery(data: bytes, folder: Path, what: object) -> None:
     except LogError:
         return
     due, out = rows(log), folder / "x.mcap"
-    logreel.recover(data, out, force=True)
+    logreel.recover(log, out, force=True)
     sound = logreel.open(out)
     assert due <= rows(sound), what
     assert not sound.problems, what
     if due:
-        logreel.slice(data, out, force=True)
+        logreel.slice(log, out, force=True)
         assert rows(logreel.open(out)) == due, what
 
 

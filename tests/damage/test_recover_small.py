@@ -52,6 +52,7 @@ def carla() -> bytes:
 
 
 SMALL = {".vel": koblenz, ".bddf": bddf, ".rec": carla}
+FORMATS = {suffix: logreel.open(make()).format for suffix, make in SMALL.items()}
 
 
 def delivered(log: logreel.Log) -> Counter[tuple[object, ...]]:
@@ -72,7 +73,7 @@ def delivered(log: logreel.Log) -> Counter[tuple[object, ...]]:
 
 def check_damaged(data: bytes, suffix: str, out: Path, case: object) -> None:
     try:
-        log = logreel.open(data, format=logreel.open(SMALL[suffix]()).format)
+        log = logreel.open(data, format=FORMATS[suffix])
     except logreel.LogError:
         return
     due = delivered(log)
