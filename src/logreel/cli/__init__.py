@@ -39,6 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     import gc
 
+    if arguments is None:
+        from logreel.io.imports import import_arrow_without_pandas
+
+        import_arrow_without_pandas()
     # Imports make many objects and no garbage.
     gc.set_threshold(10_000)
     try:

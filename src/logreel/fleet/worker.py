@@ -12,12 +12,14 @@ from typing import Any
 
 from logreel.fleet.jobs import do_job
 from logreel.fleet.source_files import error_text
+from logreel.io.imports import import_arrow_without_pandas
 
 
 def main() -> None:
     """Do the jobs on standard input until it ends; then, or when the parent has died, end at once."""
     # The parent decides when an interrupted run ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    import_arrow_without_pandas()
     import pyarrow as pa
 
     # One processor for each worker: threads of Arrow would compete with those of the other workers.
