@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -15,13 +16,13 @@ def test_only_the_fields_asked_for_are_converted(tmp_path: Path, monkeypatch: py
     path = tmp_path / "flight.mcap"
     logreel.convert(flight(5), path)
     converted = list[str]()
-    own = layouts.ProtoLayout.values_of
+    own = layouts.ProtoColumns._tables_of
 
-    def values_of(shape: layouts.ProtoLayout, names: set[str]) -> object:
+    def tables_of(reader: layouts.ProtoColumns, names: Collection[str]) -> object:
         converted.extend(names)
-        return own(shape, names)
+        return own(reader, names)
 
-    monkeypatch.setattr(layouts.ProtoLayout, "values_of", values_of)
+    monkeypatch.setattr(layouts.ProtoColumns, "_tables_of", tables_of)
     compared = 0
     with logreel.open(path) as log:
         for ch in log.channels.values():

@@ -82,6 +82,14 @@ cdef enum:
     FIXED_MESSAGES = 6
     FIXED_TIME = 7
 
+# Of protobuf_read.
+cdef enum:
+    READ_VARINT = 0
+    READ_FIXED = 1
+    READ_SPAN = 2
+    READ_MESSAGE = 3
+    READ_TIME = 4
+
 # Of cdr, see its docstring.
 cdef enum:
     CDR_NUMBER = 0

@@ -12,6 +12,7 @@ import re
 from _thread import allocate_lock
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +209,17 @@ def known_messages() -> Any:
     return out
 
 
+@cache
+def _known_pool() -> Any:
+    """Return the DescriptorPool of all known messages: each channel asks for it."""
+    from google.protobuf import descriptor_pool, timestamp_pb2
+
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(timestamp_pb2.DESCRIPTOR.serialized_pb)
+    pool.Add(known_messages())
+    return pool
+
+
 #: Held while the protobuf library makes descriptors and classes: where it has no compiled modules, it takes no care of
 #: threads.
 _making = allocate_lock()
@@ -236,7 +248,7 @@ class Types:
     """
 
     def __init__(self, paths: Iterable[Path] = (), own: bytes = b"") -> None:
-        from google.protobuf import descriptor_pool, timestamp_pb2
+        from google.protobuf import descriptor_pool
 
         paths = list(paths)
         self._pools = [_pool(own, "the schema")] if own else []
@@ -245,10 +257,7 @@ class Types:
             if _MODULE.fullmatch(str(path)) and not path.exists() and path.suffix not in SUFFIXES:
                 _import_classes(str(path))
         self._pools.append(descriptor_pool.Default())
-        ours = descriptor_pool.DescriptorPool()
-        ours.AddSerializedFile(timestamp_pb2.DESCRIPTOR.serialized_pb)
-        ours.Add(known_messages())
-        self._pools.append(ours)
+        self._pools.append(_known_pool())
 
     def find(self, name: str) -> Any:
         """Return the Descriptor of a message type, None if unknown."""
