@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from logreel.io.arrays import distinct
+from logreel.io.arrays import distinct, without
 
 
 def test_distinct_is_unique_of_numpy() -> None:
@@ -18,3 +18,12 @@ def test_distinct_is_unique_of_numpy() -> None:
             assert result.dtype == values.dtype
             assert not np.shares_memory(result, values)
             np.testing.assert_array_equal(values, before)
+
+
+def test_without_is_setdiff1d_of_numpy() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(300):
+        values, others = (rng.integers(-3, 9, rng.integers(0, 9)) for _ in range(2))
+        result = without(values, others)
+        np.testing.assert_array_equal(result, np.setdiff1d(values, others))
+        assert result.dtype == values.dtype

@@ -352,5 +352,5 @@ def ranges_in_one_chunk(chunk: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
     if len(chunk) == 1:
         return iter(((0, 1),))
     edges = np.flatnonzero(np.diff(chunk)) + 1
-    cuts = np.union1d(edges, np.arange(0, len(chunk), LIST_LENGTH))
+    cuts = distinct(np.concatenate((edges, np.arange(0, len(chunk), LIST_LENGTH))))
     return itertools.pairwise([*cuts.tolist(), len(chunk)])

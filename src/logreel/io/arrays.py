@@ -46,6 +46,13 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
     return found[first]
 
 
+def without(values: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]:
+    """Return the distinct *values* that are not in *others*, ascending; np.setdiff1d imports numpy.ma, too."""
+    values, others = distinct(values), np.sort(others)
+    is_other: NDArray[np.bool_] = others.searchsorted(values, "left") < others.searchsorted(values, "right")
+    return values[~is_other]
+
+
 class GrowingArray:
     """Array to which rows are added one at a time, in constant time each."""
 

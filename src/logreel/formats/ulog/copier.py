@@ -18,7 +18,7 @@ from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, payload_a
 from logreel.formats.ulog.writer import MetadataCopier, UlogWriter, utc_record, with_defaults_flag, with_start
 from logreel.index.merge import count_before, in_file_order, part_of
 from logreel.io.append_file import Appender
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, distinct, without
 from logreel.log.log import Channel, Log
 from logreel.write.format_writer import SourceClock
 from logreel.write.log_copier import (
@@ -141,8 +141,8 @@ class _RecordCopier:
         """Copy the wanted messages, and the other records among them, behind those of another file."""
         own = self._state
         known = [at for at, _ in own.subscriptions()] + own.keyed.positions(*_DEFINITIONS)
-        wanted = np.setdiff1d(self._wanted_notes(), np.array(known, np.int64))
-        self._notes, self._next = np.setdiff1d(wanted, own.initial_parameters), 0
+        wanted = without(self._wanted_notes(), np.array(known, np.int64))
+        self._notes, self._next = without(wanted, own.initial_parameters), 0
         self._copy_blocks()
         self._copy_notes(own.source.size)
 
@@ -189,7 +189,7 @@ class _RecordCopier:
         end = int(base[last]) if last < len(base) else state.source.size
         self._copy_notes(begin)
         records = state.positions
-        dropped = np.setdiff1d(records[records.searchsorted(begin) : records.searchsorted(end)], self._notes)
+        dropped = without(records[records.searchsorted(begin) : records.searchsorted(end)], self._notes)
         lost = [(p.offset, p.offset + p.size) for p in state.found.problems if p.lost]
         holes = np.array(
             [*zip(dropped.tolist(), state.ends_of(dropped).tolist(), strict=True), *lost], np.int64
@@ -257,8 +257,8 @@ class _RecordCopier:
             marks = state.marks
             first, last = self._wanted_interval()
             every.append(marks[(marks < first) | (marks >= last)])
-        others = np.setdiff1d(state.positions, np.concatenate(every))
-        return np.union1d(others, np.concatenate(wanted)).astype(np.int64)
+        others = without(state.positions, np.concatenate(every))
+        return distinct(np.concatenate((others, *wanted))).astype(np.int64)
 
     # ---------------------------------------------------------------------------------------------- writing
 

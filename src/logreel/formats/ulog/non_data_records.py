@@ -31,7 +31,7 @@ from logreel.formats.ulog.records import DEFAULTS_FLAG, FILE_HEADER, FLAGS_AT, H
 from logreel.index.block_table import TIME_MAX
 from logreel.index.channel_index import FieldAt, SyntheticMessages
 from logreel.index.message_index import MessageIndex
-from logreel.io.arrays import I64, distinct
+from logreel.io.arrays import I64, distinct, without
 from logreel.io.source import Buffer, Source
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, String, Struct
@@ -313,7 +313,7 @@ class NonDataRecords:
     @cached_property
     def marks(self) -> I64:
         """int64[n]: positions of records without content of their own, which stand among messages: sync marks …"""
-        return np.setdiff1d(self.found.notes, np.concatenate([self.texts, self.dropouts]))
+        return without(self.found.notes, np.concatenate([self.texts, self.dropouts]))
 
     @cached_property
     def initial_parameters(self) -> I64:

@@ -43,7 +43,7 @@ from logreel.formats.ulog.records import DATA_HEAD, FILE_HEADER, HEAD, BadRecord
 from logreel.index.block_table import TIME_MAX, Blocks
 from logreel.index.channel_index import ChannelRules, FieldAt
 from logreel.index.message_index import MessageIndex
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, without
 from logreel.io.source import FILE, Chunks, Source
 from logreel.kernels import block_table
 from logreel.layout.layout import Layout
@@ -545,14 +545,14 @@ def _part(others: NonDataRecords, utc_offset: Callable[[], int | None], selected
             wanted.append(messages.place)
     subscriptions = [at for at, n in others.subscriptions() if n is None or n not in selected.shown]
     left_out.append(np.array(subscriptions, np.int64))
-    removed = np.setdiff1d(np.concatenate(left_out), np.concatenate(wanted))
+    removed = without(np.concatenate(left_out), np.concatenate(wanted))
     topics = [n for number, n in enumerate(content.channel_topics) if number in selected.shown]
     part = replace(
         content,
         topics=[content.topics[n] for n in topics],
         blocks=content.blocks.only(index.entries).reshaped(topics, 0),
-        parsed=np.setdiff1d(np.array(content.parsed, np.int64), removed).tolist(),
-        notes=np.setdiff1d(content.notes, removed),
+        parsed=without(np.array(content.parsed, np.int64), removed).tolist(),
+        notes=without(content.notes, removed),
         problems=list(content.problems),
     )
     if selected.begins is None:

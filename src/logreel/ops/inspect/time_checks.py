@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from logreel.dataclass import dataclass
 from logreel.errors import Finding, Severity
 from logreel.index.gather import places
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, without
 from logreel.io.source import FILE, SYNTHETIC
 from logreel.log.log import Channel, Log
 from logreel.log.times import SECOND, duration_text
@@ -130,7 +130,7 @@ def _reset(group: list[Fall]) -> Finding:
 def _late(ch: Channel, explained: list[int]) -> Finding | None:
     """Return a finding for late messages, except those at rows *explained* by a clock reset; None if there are none."""
     times = ch.times
-    late = np.setdiff1d(np.flatnonzero(times[1:] < times[:-1]) + 1, explained)
+    late = without(np.flatnonzero(times[1:] < times[:-1]) + 1, np.array(explained, np.int64))
     if not len(late):
         return None
     worst = int((times[late - 1].view(np.uint64) - times[late].view(np.uint64)).max())

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from logreel.errors import DefinitionError
 from logreel.index.block_table import TIME_MAX, TIME_MIN
-from logreel.io.arrays import I64
+from logreel.io.arrays import I64, distinct
 from logreel.layout.nodes import Field, Rest, Struct
 from logreel.lenses import (
     ActorPose,
@@ -356,7 +356,7 @@ def _window_edges(part: Part, sources: Sequence[Channel]) -> list[Any]:
     order = np.argsort(time, kind="stable")
     number = np.cumsum(weight[order]) // WINDOW
     cuts = time[order][1:][np.diff(number) > 0]
-    return [*np.unique(np.append(cuts, first)).tolist(), part.end]
+    return [*distinct(np.append(cuts, first)).tolist(), part.end]
 
 
 def _batch(
