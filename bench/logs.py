@@ -575,3 +575,4 @@ def samples(folder: Path) -> None:
         channel = w.add_channel("/said", logreel.Schema("std_msgs/msg/String", "ros2msg", "string data\n"))
         for second in range(10):
             w.write(channel, 10**18 + second * 10**9, b"\0\1\0\0\4\0\0\0now\0")
+    logreel.convert(place / "ulog", place / "protobuf.mcap")

@@ -320,6 +320,7 @@ PACKAGES = [
     "mcap",
     "mcap-ros1-support",
     "mcap-ros2-support-fast",
+    "mcap-protobuf-support",
     "av",
     "rerun-sdk",
     "ray",

@@ -417,6 +417,46 @@ def _decoded(x: float) -> Group:
     )
 
 
+PROTOBUF = """
+from mcap.reader import make_reader
+from mcap_protobuf.decoder import DecoderFactory
+"""
+
+
+def _protobuf(x: float) -> Group:
+    """A flight as MCAP with protobuf, as columns and message by message."""
+    every = """
+with open(path, "rb") as f:
+    for _, _, _, kept in make_reader(f, decoder_factories=[DecoderFactory()]).iter_decoded_messages(): pass
+"""
+    jobs = (
+        MEMCPY,
+        Job("open, all topics to Arrow", "kept = logreel.open(path).tables()", warm("protobuf.mcap")),
+        Job(
+            "for m in log.messages(): m.decode()",
+            "for m in log.messages(): kept = m.decode()",
+            opened("protobuf.mcap"),
+            rounds=2,
+        ),
+        Job(
+            "mcap-protobuf-support: every message",
+            every,
+            PROTOBUF,
+            rounds=2,
+            needs=("mcap", "mcap_protobuf"),
+        ),
+    )
+    columns, peer = jobs[1].name, jobs[3].name
+    return Group(
+        "protobuf",
+        "Flight as MCAP with protobuf",
+        lambda folder: logs.mcap(folder, logs.ulog(folder, 20 * x), "none"),
+        jobs,
+        (Bound("columns are {:.0f} x faster than mcap-protobuf-support", ratio(peer, columns), least=10),),
+        "cpu",
+    )
+
+
 ROS2_FAST = """
 from mcap.reader import make_reader
 from mcap_ros2_support_fast.decoder import DecoderFactory
@@ -630,6 +670,7 @@ def groups(x: float) -> list[Group]:
         _decoded(x),
         _ros2("mixed", x),
         _ros2("drive", x),
+        _protobuf(x),
         _bddf_small(x),
         _bddf_blobs(x),
         _carla(x),
