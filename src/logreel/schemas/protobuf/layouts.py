@@ -6,6 +6,7 @@ extensions, enums of proto2, and messages that are shown as bytes are left to th
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Container, Mapping
 from typing import Any
 
@@ -190,10 +191,11 @@ class ProtoColumns:
         self._marks = 0
         self._member = ""
         _, self._makes = self._body(descriptor, layout.record, _MESSAGES)
+        firsts = itertools.accumulate(map(len, self._ends), initial=0)
         self._tables = (
             _table(self._bodies, 3),
             _table(self._fields, 10),
-            _table([[sum(map(len, self._ends[:i])), len(ends)] for i, ends in enumerate(self._ends)], 2),
+            _table([[first, len(ends)] for first, ends in zip(firsts, self._ends, strict=False)], 2),
             _table([[*pair] for ends in self._ends for pair in ends], 2),
         )
 
