@@ -81,23 +81,16 @@ BASES = {
 
 def places(log: logreel.Log) -> list[Range]:
     """Return start and end of every message, in file order."""
-    index = log.index
-    return sorted(
-        (at - 21, at + size)
-        for ch in log.channels.values()
-        for at, size in zip(index.offsets(ch.number).tolist(), index.sizes(ch.number).tolist(), strict=True)
-    )
+    every = log.index.select(order="file")
+    return [(at - 21, at + size) for at, size in zip(every.offset.tolist(), every.size.tolist(), strict=True)]
 
 
-def lost(log: logreel.Log) -> list[Range]:
-    return [(p.offset, p.offset + p.size) for p in log.problems if p.lost and p.size]
-
-
-def open_and_compare(data: bytes, case: object = "") -> logreel.Log:
-    """Return the log after comparing it with the plain reader, and checking that every byte is accounted for."""
+def open_and_compare(data: bytes, case: object = "") -> tuple[logreel.Log, list[Range], list[Range]]:
+    """Return the log, its messages and what is lost, compared with the plain reader; every byte is one or the other."""
     log, want = logreel.open(data), oracle.walk(data)
     assert log.metadata["size_reading"] == want.reading, case
-    found, missing = places(log), lost(log)
+    found = places(log)
+    missing = [(p.offset, p.offset + p.size) for p in log.problems if p.lost and p.size]
     assert found == [(row.at, row.end) for row in want.rows], case
     assert sorted(missing) == sorted(want.lost), case
     tiles = sorted([*found, *missing])
@@ -105,7 +98,7 @@ def open_and_compare(data: bytes, case: object = "") -> logreel.Log:
         assert b == c, case
     if tiles:
         assert tiles[-1][1] == (len(data) if want.end is None else want.end), case
-    return log
+    return log, found, missing
 
 
 def test_every_cut_keeps_all_whole_messages_and_invents_none() -> None:
@@ -113,10 +106,10 @@ def test_every_cut_keeps_all_whole_messages_and_invents_none() -> None:
     rows = [(row.at, row.end) for row in oracle.walk(data).rows]
     assert len(rows) == 27
     for cut in range(12 + 8 * 2, len(data)):
-        log = open_and_compare(data[:cut], cut)
-        assert places(log) == [row for row in rows if row[1] <= cut], cut
+        log, found, missing = open_and_compare(data[:cut], cut)
+        assert found == [row for row in rows if row[1] <= cut], cut
         assert log.metadata["size_reading"] == "A"
-        assert (sum(b - a for a, b in lost(log)) == 0) == (cut in {28, *(end for _, end in rows)}), cut
+        assert (sum(b - a for a, b in missing) == 0) == (cut in {28, *(end for _, end in rows)}), cut
 
 
 @pytest.mark.parametrize("counted", [21, 0])
@@ -125,7 +118,8 @@ def test_every_cut_with_other_size_readings(counted: int) -> None:
     ends = [row.end for row in oracle.walk(data).rows]
     assert len(ends) == 27
     for cut in range(ends[2], len(data), 7):
-        assert len(places(open_and_compare(data[:cut], cut))) == sum(end <= cut for end in ends)
+        _, found, _ = open_and_compare(data[:cut], cut)
+        assert len(found) == sum(end <= cut for end in ends)
 
 
 def test_every_cut_inside_header_and_index() -> None:

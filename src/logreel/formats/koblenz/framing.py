@@ -14,9 +14,15 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from logreel.dataclass import dataclass
+from logreel.dataclass import dataclass, replace
 from logreel.errors import Problem, UnsupportedError
-from logreel.formats.koblenz.definitions import VERSIONS, Kind, read_types, registered_types
+from logreel.formats.koblenz.definitions import (
+    VERSIONS,
+    Kind,
+    MessageType,
+    read_types,
+    registered_types,
+)
 from logreel.formats.koblenz.records import (
     END_MARK,
     FILE_HEADER,
@@ -74,44 +80,59 @@ class Framing:
         self.source, self.size_reading, self.mark = source, size_reading, mark
         self._named, self._raw = named, raw
         self.types = registered_types() | read_types(source)
-        self.kinds: list[Kind] = []
-        self.numbers: dict[tuple[int, int], int] = {}
+        self._known = _known_kinds(tuple(self.types.values()))
+        self.kinds: list[Kind] = list(self._known.kinds)
+        self.numbers = dict(self._known.numbers)
         self.tags = np.zeros(256, framed.TAG)
         self.tags[mark] = framed.DATA, size_reading.base, MAX_SIZE, 0, 255
         self._unknown = 0
-        for message_kind in self.types.values():
-            for version in range(message_kind.version, message_kind.version + VERSIONS):
-                self._add(Kind(message_kind.id, version, message_kind))
-        self._believed = frozenset(self.numbers)
-        self._build_tables()
+        self._tables: tuple[NDArray[np.void], NDArray[np.void]] | None = None
 
     # ---------------------------------------------------------------------------------------------- tables
 
-    def _add(self, message_kind: Kind) -> None:
-        self.numbers[message_kind.type, message_kind.version] = len(self.kinds)
-        self.kinds.append(message_kind)
+    @property
+    def spec(self) -> NDArray[np.void]:
+        """The table of offsets."""
+        return self._built()[0]
 
-    def _build_tables(self) -> None:
-        """Build the table of keys: a digest without collisions maps the 8 bytes of type and version to rows."""
-        words = tuple(t | v << 32 for t, v in self.numbers)
-        multiplier, bits = _digest(words)
-        self.spec: NDArray[np.void] = np.array(
-            [(HEAD, 0, 0xFFFFFFFF, self.size_reading.add, 4, 5, -1, HEAD, _signed(multiplier), 64 - bits)],
-            framed.SPEC,
-        )
-        self.keys = np.zeros(1 << bits, framed.KEY)
-        self.keys["channel"] = framed.UNDECLARED
-        for number, (message_kind, word) in enumerate(zip(self.kinds, words, strict=True)):
-            row = (word * multiplier & _WORD) >> 64 - bits
-            self.keys[row] = number, *self._sizes(message_kind), word
+    @property
+    def keys(self) -> NDArray[np.void]:
+        """The table of declared types and versions."""
+        return self._built()[1]
 
-    def _sizes(self, message_kind: Kind) -> tuple[int, int]:
-        """Return the least and the greatest size field of messages of *message_kind*."""
-        base, measure = self.size_reading.base, message_kind.layout.measure
-        if (message_kind.type, message_kind.version) not in self._believed:
-            return base, MAX_SIZE
-        exact = measure.size is not None and not message_kind.longer
-        return base + measure.least, base + measure.least if exact else MAX_SIZE
+    def _built(self) -> tuple[NDArray[np.void], NDArray[np.void]]:
+        """Return *spec* and *keys*, built at first use.
+
+        A digest without collisions maps the 8 bytes of type and version to rows of *keys*.
+        """
+        if self._tables is None:
+            words = tuple(t | v << 32 for t, v in self.numbers)
+            multiplier, bits = _digest(words)
+            digest = _signed(multiplier), 64 - bits
+            spec = np.array(
+                [(HEAD, 0, 0xFFFFFFFF, self.size_reading.add, 4, 5, -1, HEAD, *digest)], framed.SPEC
+            )
+            keys = np.zeros(1 << bits, framed.KEY)
+            keys["channel"] = framed.UNDECLARED
+            known = np.array(words, np.uint64)
+            rows = known * np.uint64(multiplier) >> np.uint64(64 - bits)
+            least, most = self._sizes()
+            columns = (np.arange(len(words)), least, most, known)
+            for name, column in zip(("channel", "least", "most", "whole"), columns, strict=True):
+                keys[name][rows] = column
+            self._tables = spec, keys
+        return self._tables
+
+    def _sizes(self) -> tuple[I64, I64]:
+        """Return int64[k] twice: the least and the greatest size field of messages of each kind."""
+        least = np.full(len(self.kinds), self.size_reading.base)
+        most = np.full(len(self.kinds), MAX_SIZE)
+        known = self._known.least
+        least[: len(known)] += known
+        is_longer = np.array([message_kind.longer for message_kind in self.kinds[: len(known)]], bool)
+        is_exact = np.flatnonzero(self._known.is_exact & ~is_longer)
+        most[is_exact] = least[is_exact]
+        return least, most
 
     def declare(self, head: Head) -> bool:
         """Accept messages of an unknown type or version; return False if there are too many of these."""
@@ -119,14 +140,17 @@ class Framing:
             return False
         self._unknown += 1
         raw = (head.type, head.version) in self._raw
-        self._add(Kind(head.type, head.version, self.types.get(head.type), raw=raw))
-        self._build_tables()
+        self.numbers[head.type, head.version] = len(self.kinds)
+        self.kinds.append(Kind(head.type, head.version, self.types.get(head.type), raw=raw))
+        self._tables = None
         return True
 
     def allow_longer(self, message_kind: Kind) -> None:
         """Accept messages of *message_kind* that are longer than their Layout."""
-        message_kind.longer = True
-        self._build_tables()
+        number = self.numbers[message_kind.type, message_kind.version]
+        # Framings of the same types share their kinds.
+        self.kinds[number] = replace(message_kind, longer=True)
+        self._tables = None
 
     # -------------------------------------------------------------------------------------------- evidence
 
@@ -141,8 +165,10 @@ class Framing:
         stop = head.end(self.size_reading)
         if message_kind is None:
             return stop
-        root = message_kind.layout_at(self.source, head.payload, stop).root
-        return content_end(root, self.source, head.payload, stop)
+        layout = message_kind.layout_at(self.source, head.payload, stop)
+        if layout.size is not None:
+            return head.payload + layout.size if layout.size <= stop - head.payload else -1
+        return content_end(layout.root, self.source, head.payload, stop)
 
     def is_exact(self, head: Head) -> bool:
         """Return whether a message is whole, of a described kind, and ends where its content does."""
@@ -152,7 +178,7 @@ class Framing:
 
     def is_believed(self, head: Head) -> bool:
         """Return whether type and version are known or a near later version: evidence by themselves."""
-        return (head.type, head.version) in self._believed
+        return (head.type, head.version) in self._known.numbers
 
     def is_sound(self, head: Head) -> bool:
         """Return whether a message is whole, has a valid header and a known type, and ends where its content does."""
@@ -251,6 +277,38 @@ def search(framings: Sequence[Framing], pos: int, last: int) -> tuple[int, int]:
             return min(hits)
         pos += count
     return -1, -1
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownKinds:
+    """What all Framings of the same types begin with.
+
+    numbers   of *kinds*, by type and version
+    least     int64[k]  least size of the payload, bytes
+    is_exact  bool[k]   whether it is the only size
+    """
+
+    kinds: tuple[Kind, ...]
+    numbers: dict[tuple[int, int], int]
+    least: I64
+    is_exact: NDArray[np.bool_]
+
+
+@lru_cache(16)
+def _known_kinds(types: tuple[MessageType, ...]) -> _KnownKinds:
+    """Return the versions of *types* that are known, and the next later ones."""
+    kinds = tuple(
+        Kind(known.id, version, known)
+        for known in types
+        for version in range(known.version, known.version + VERSIONS)
+    )
+    measures = [message_kind.layout.measure for message_kind in kinds]
+    return _KnownKinds(
+        kinds,
+        {(message_kind.type, message_kind.version): n for n, message_kind in enumerate(kinds)},
+        np.array([measure.least for measure in measures], np.int64),
+        np.array([measure.size is not None for measure in measures], bool),
+    )
 
 
 @lru_cache(64)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator
+from functools import lru_cache
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from logreel.io.source import Source
 from logreel.kernels import layout as kernel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Padding, Skip, Struct
-from logreel.layout.program import compile_layout
+from logreel.layout.program import Program, compile_layout
 from logreel.log.scan import ENOUGH, IncrementalReader, UndecidedError
 
 #: Largest number of passes over a file because contents and sizes do not agree.
@@ -64,7 +65,7 @@ def disagreeing(content: Found, since: int = 0) -> Iterator[tuple[Head, int]]:
         offset = content.blocks.offsets(number)
         first = int(offset.searchsorted(since))
         offset = offset[first:]
-        program = compile_layout(_without_columns(message_kind.layout))
+        program = _without_columns(message_kind.layout)
         status = np.zeros(len(offset), np.uint8)
         counts = np.zeros(len(program.columns), np.int64)
         data, ends = framing.source.data, offset + content.sizes(offset)
@@ -78,10 +79,11 @@ def disagreeing(content: Found, since: int = 0) -> Iterator[tuple[Head, int]]:
                     yield head, int(places[first + row])
 
 
-def _without_columns(layout: Layout) -> Layout:
-    """Return a Layout of the same bytes without columns: only their end counts."""
+@lru_cache(64)
+def _without_columns(layout: Layout) -> Program:
+    """Return the Program of a Layout of the same bytes without columns: only their end counts."""
     node = Skip(layout.root) if layout.size is None else Padding(layout.size)
-    return Layout(Struct((Field("", node),)))
+    return compile_layout(Layout(Struct((Field("", node),))))
 
 
 def _withoutdisagreeing(content: Found) -> Found:

@@ -156,16 +156,16 @@ def is_end(source: Source, pos: int) -> bool:
 
 def content_end(node: Node, source: Source, pos: int, stop: int) -> int:
     """Return the end of the bytes of *node* that begin at *pos*; -1 if that is after *stop*."""
+    if isinstance(node, Struct):
+        for f in node.fields:
+            pos = content_end(f.node, source, pos, stop)
+            if pos < 0:
+                return -1
+        return pos
     size = size_of(node)
     if size is not None:
         return pos + size if size <= stop - pos else -1
     match node:
-        case Struct(fields=fields):
-            for f in fields:
-                pos = content_end(f.node, source, pos, stop)
-                if pos < 0:
-                    return -1
-            return pos
         case Rest():
             return stop
         case FixedArray(item=item, count=count):
