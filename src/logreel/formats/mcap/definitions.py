@@ -203,8 +203,10 @@ def _default(value: Any) -> Any:
 
 def from_json(text: str) -> dict[str, Any]:
     """Return the values of JSON from ``to_json``; an empty dict if the text is no JSON object."""
+    if not text:
+        return {}
     try:
-        value = json.loads(text or "{}", object_hook=_hook)
+        value = json.loads(text, object_hook=_hook)
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

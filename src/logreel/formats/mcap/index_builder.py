@@ -62,7 +62,8 @@ class IndexBuilder:
         self._lock = RLock()
         self._to_read = np.array([part.messages is None for part in self._parts], bool)
         self._to_place = self._to_read.copy()
-        self._column = np.full(1 << 16, -1, np.int64)
+        #: Channel number by id; the last one is that of all greater ids.
+        self._column = np.full(int(self._ids.max(initial=-1)) + 2, -1, np.int64)
         self._column[self._ids] = np.arange(len(number))
         counts = self._counts([part.counts() for part in self._parts])
         start = np.zeros((len(self._parts), len(number) + 1), np.int64)
@@ -91,13 +92,18 @@ class IndexBuilder:
         counts = np.zeros((len(self._parts), len(self._ids)), np.int64)
         row = np.repeat(np.arange(len(by_id)), [len(by_channel) for by_channel in by_id])
         counted = np.concatenate([np.zeros((0, 2), np.int64), *by_id])
-        column = self._column[counted[:, 0]]
+        column = self._columns_of(counted[:, 0])
         for k in np.flatnonzero((column < 0) & (counted[:, 1] > 0)).tolist():
             text = f"{counted[k, 1]} messages of channel {counted[k, 0]}, which nothing describes"
             self._file.note("undeclared", self._parts[row[k]].pos, 0, True, text)
         known = column >= 0
         counts[row[known], column[known]] = counted[known, 1]
         return counts
+
+    def _columns_of(self, ids: I64) -> I64:
+        """Return int64[k]: the numbers of channels, -1 for ids that nothing describes."""
+        columns: I64 = self._column[np.minimum(ids, len(self._column) - 1)]
+        return columns
 
     def index(self, cheap: bool) -> MessageIndex:
         """Return the MessageIndex; *cheap*: decompressing all chunks takes a fraction of a second."""
@@ -179,10 +185,12 @@ class IndexBuilder:
     def _read_indexes(self, rows: I64 | None = None) -> None:
         """Read the message index records of the chunks *rows*, or of all, whose index was not read before."""
         rows = np.flatnonzero(self._to_read) if rows is None else rows[self._to_read[rows]]
+        if not len(rows):
+            return
         self._to_read[rows] = False
         indexes = [self._parts[row].indexes for row in rows.tolist()]
         all_indexes = np.concatenate([np.zeros((0, 3), np.int64), *indexes])
-        row, column = np.repeat(rows, [len(entries) for entries in indexes]), self._column[all_indexes[:, 0]]
+        row, column = np.repeat(rows, [len(entries) for entries in indexes]), self._columns_of(all_indexes[:, 0])
         size, first = (self._end - self._blocks.base)[row], self._blocks.start[row, column]
         table = np.column_stack([all_indexes[:, 2], all_indexes[:, 0], all_indexes[:, 1], size, first, row])
         table = table[(column >= 0) & (all_indexes[:, 1] > 0)]
@@ -248,8 +256,11 @@ class IndexBuilder:
         with self._lock:
             if self._to_read.any():
                 self._read_indexes(rows if self._chunks.in_ranges else None)
-            self._chunks.fetch(self._blocks.chunk[rows[self._to_place[rows]]].tolist())
-            for row in rows[self._to_place[rows]].tolist():
+            rows = rows[self._to_place[rows]]
+            if not len(rows):
+                return
+            self._chunks.fetch(self._blocks.chunk[rows].tolist())
+            for row in rows.tolist():
                 self._to_place[row] = False
                 self._locate(row)
 
@@ -404,8 +415,9 @@ def _counted(messages: Messages) -> dict[int, int]:
 
 
 def _compare(file: FoundFile, statistics: Statistics) -> None:
-    counts, by_part = np.zeros(1 << 16, np.int64), [part.counts() for part in file.parts]
-    np.add.at(counts, *np.concatenate([np.zeros((0, 2), np.int64), *by_part]).T)
+    ids, by_id = np.concatenate([np.zeros((0, 2), np.int64), *(part.counts() for part in file.parts)]).T
+    counts = np.zeros(int(ids.max(initial=-1)) + 1, np.int64)
+    np.add.at(counts, ids, by_id)
     counted = {number: int(counts[number]) for number in np.flatnonzero(counts).tolist()}
     said = {number: count for number, count in statistics.counts.items() if count}
     total = int(counts.sum())

@@ -60,10 +60,12 @@ class Fields:
 
     def take(self, size: int) -> bytes:
         """Return the next *size* bytes."""
-        if size > len(self.data) - self.at:
-            raise BadRecord(f"a field of {size} bytes where {len(self.data) - self.at} are left")
-        self.at += size
-        return self.data[self.at - size : self.at]
+        data, at = self.data, self.at
+        end = at + size
+        if end > len(data):
+            raise BadRecord(f"a field of {size} bytes where {len(data) - at} are left")
+        self.at = end
+        return data[at:end]
 
     def number(self, width: int) -> int:
         """Return the next unsigned number of *width* bytes."""

@@ -61,6 +61,8 @@ from logreel.write.log_copier import LogCopier
 COMPRESSIONS = ("zstd", "lz4", "none")
 #: Most threads: the one that fills the chunks does not keep more of them busy.
 _MAX_THREADS = 4
+#: Bytes of a chunk that is compressed at once: handing it to a thread takes longer.
+_AT_ONCE = 1 << 14
 #: Parts of the messages of zstd and LZ4 where memory ends.
 _NO_MEMORY = ("not enough memory", "ERROR_allocation_failed")
 
@@ -563,7 +565,7 @@ class McapWriter(RecordWriter):
         """Begin another chunk; the previous one is compressed in a thread, and chunks are written in order."""
         content = ChunkContent(self._parts, self._places, self._highest_id, self._bytes)
         self._begin_chunk()
-        if not self._compressor.workers:
+        if not self._compressor.workers or (content.size <= _AT_ONCE and not self._waiting):
             self._write_chunk(self._compressor.compress(content))
             return
         self._waiting.append((content.size, self._compressor.submit(content)))
