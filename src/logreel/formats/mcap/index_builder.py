@@ -190,7 +190,10 @@ class IndexBuilder:
         self._to_read[rows] = False
         indexes = [self._parts[row].indexes for row in rows.tolist()]
         all_indexes = np.concatenate([np.zeros((0, 3), np.int64), *indexes])
-        row, column = np.repeat(rows, [len(entries) for entries in indexes]), self._columns_of(all_indexes[:, 0])
+        row, column = (
+            np.repeat(rows, [len(entries) for entries in indexes]),
+            self._columns_of(all_indexes[:, 0]),
+        )
         size, first = (self._end - self._blocks.base)[row], self._blocks.start[row, column]
         table = np.column_stack([all_indexes[:, 2], all_indexes[:, 0], all_indexes[:, 1], size, first, row])
         table = table[(column >= 0) & (all_indexes[:, 1] > 0)]
