@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import logreel
@@ -78,7 +79,7 @@ def test_values_of_large_recordings_equal_the_plain_reader(name: str) -> None:
         table = log.table(topic)
         assert table.num_rows == len(records)
         some = slice(0, len(records), max(1, len(records) // 500))
-        got = [table.slice(i, 1).drop_columns("time").to_pylist()[0] for i in range(len(records))[some]]
+        got = table.take(np.arange(len(records))[some]).drop_columns("time").to_pylist()
         assert repr(got) == repr([{k: v for k, v in r.items() if k != "time"} for r in records[some]]), topic
         if records and "id" in records[0]:
             assert log[topic]["id"].tolist() == [record["id"] for record in records]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,7 +101,7 @@ Reader = Callable[[Cursor, "Recording"], Record]
 XYZ, TURN = ("x", "y", "z"), ("roll", "pitch", "yaw")
 
 
-def named(names: tuple[str, ...], values: tuple[float, ...]) -> dict[str, float]:
+def named(names: tuple[str, ...], values: Sequence[float]) -> dict[str, float]:
     return dict(zip(names, values, strict=True))
 
 
@@ -122,16 +122,19 @@ def event_add(c: Cursor, r: Recording) -> Record:
 
 
 def pair(first: str, second: str, names: tuple[str, ...] = XYZ) -> Reader:
-    return lambda c, r: {"id": c.one("I"), first: vector(c, r), second: vector(c, r, names)}
+    def read(c: Cursor, r: Recording) -> Record:
+        number, *values = c.take("I6d" if r.wide else "I6f")
+        return {"id": number, first: named(XYZ, values[:3]), second: named(names, values[3:])}
+
+    return read
 
 
 def plain(**forms: str) -> Reader:
+    form = "".join(forms.values()).replace("?", "B")
+
     def read(c: Cursor, r: Recording) -> Record:
-        out: Record = {}
-        for name, form in forms.items():
-            values = c.take(form.replace("?", "B"))
-            out[name] = bool(values[0]) if form == "?" else values[0]
-        return out
+        values = zip(forms.items(), c.take(form), strict=True)
+        return {name: bool(value) if form == "?" else value for (name, form), value in values}
 
     return read
 

@@ -79,7 +79,7 @@ def ticks(r: Recording, delta: float, options: Options) -> list[PlainTick]:
     for before, tick in pairwise(found):
         # An actor that has no position keeps its pose.
         tick.poses = {
-            actor: pose if pose is not None else before.poses.get(actor, where(r, actor))
+            actor: pose or (before.poses[actor] if actor in before.poses else where(r, actor))
             for actor, pose in tick.poses.items()
         }
     return found
