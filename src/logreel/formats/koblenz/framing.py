@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -16,13 +16,7 @@ from numpy.typing import NDArray
 
 from logreel.dataclass import dataclass, replace
 from logreel.errors import Problem, UnsupportedError
-from logreel.formats.koblenz.definitions import (
-    VERSIONS,
-    Kind,
-    MessageType,
-    read_types,
-    registered_types,
-)
+from logreel.formats.koblenz.definitions import VERSIONS, Kind, MessageType, read_types, registered_types
 from logreel.formats.koblenz.records import (
     END_MARK,
     FILE_HEADER,
@@ -57,12 +51,11 @@ HEADERS_AFTER_KNOWN = 1
 #: Bytes searched for messages at once, at first and at most: most damage is short.
 FIRST_STEP, MAX_STEP = 1 << 12, 1 << 20
 
-_WORD = (1 << 64) - 1
-
 
 class Framing:
     """Tables of the compiled walker, and evidence for messages, for one size reading and one valid mark.
 
+    types  known types by id
     named  positions that the time index names
     raw    types and versions whose messages do not begin with the known fields; see ``Kind``
     kinds  by channel number of the walker
@@ -73,14 +66,14 @@ class Framing:
         self,
         source: Source,
         size_reading: SizeReading,
+        types: Mapping[int, MessageType],
         mark: int = VALID_MARK,
         named: Collection[int] = (),
         raw: Collection[tuple[int, int]] = (),
     ) -> None:
         self.source, self.size_reading, self.mark = source, size_reading, mark
-        self._named, self._raw = named, raw
-        self.types = registered_types() | read_types(source)
-        self._known = _known_kinds(tuple(self.types.values()))
+        self.types, self._named, self._raw = types, named, raw
+        self._known = _known_kinds(tuple(types.values()))
         self.kinds: list[Kind] = list(self._known.kinds)
         self.numbers = dict(self._known.numbers)
         self.tags = np.zeros(256, framed.TAG)
@@ -294,7 +287,8 @@ class _KnownKinds:
     is_exact: NDArray[np.bool_]
 
 
-@lru_cache(16)
+# Few, because logs may describe a thousand types.
+@lru_cache(2)
 def _known_kinds(types: tuple[MessageType, ...]) -> _KnownKinds:
     """Return the versions of *types* that are known, and the next later ones."""
     kinds = tuple(
@@ -366,6 +360,7 @@ MAJOR, MINOR = 1, 1
 class Variant:
     """How to read a file.
 
+    types    known types by id: all registered ones, and those that the file describes
     mark     mark of valid messages
     first    position of the first message
     entries  int64[n]: the time index of the file, unchecked
@@ -374,6 +369,7 @@ class Variant:
 
     version: str
     size_reading: SizeReading
+    types: Mapping[int, MessageType]
     mark: int
     first: int
     entries: I64
@@ -411,7 +407,9 @@ def detect_variant(source: Source) -> Variant:
     if framing.mark != VALID_MARK:
         text = f"messages are marked as valid by 0x{framing.mark:02X} where 0x{VALID_MARK:02X} is usual"
         problems.append(Problem("mark", first + 4, 1, False, text))
-    return Variant(version, framing.size_reading, framing.mark, first, entries, frozenset(named), problems)
+    return Variant(
+        version, framing.size_reading, framing.types, framing.mark, first, entries, frozenset(named), problems
+    )
 
 
 def _detect_framing(source: Source, begin: int, named: list[int]) -> tuple[Framing, int]:
@@ -419,10 +417,10 @@ def _detect_framing(source: Source, begin: int, named: list[int]) -> tuple[Frami
 
     named  positions that the time index names, ascending
     """
-    places = frozenset(named)
+    places, types = frozenset(named), registered_types() | read_types(source)
     tables: list[list[Framing]] = []
     for mark in MARKS:
-        framings = [Framing(source, size_reading, mark, places) for size_reading in SIZE_READINGS]
+        framings = [Framing(source, size_reading, types, mark, places) for size_reading in SIZE_READINGS]
         tables.append(framings)
         for first in (begin, *named[:TRIED]):
             best = max(framings, key=lambda framing: _evidence(framing, first))

@@ -112,7 +112,7 @@ class Reader(IncrementalReader):
         raw: Collection[tuple[int, int]] = (),
     ) -> None:
         self._source, self.pos = source, variant.first
-        self._framing = Framing(source, variant.size_reading, variant.mark, variant.named, raw)
+        self._framing = Framing(source, variant.size_reading, variant.types, variant.mark, variant.named, raw)
         self._refused, self._places = refused, sorted(refused)
         self._size_reading = variant.size_reading
         self._blocks = BlockBuilder(source.data, self._framing.spec, (HEAD, HEAD))
