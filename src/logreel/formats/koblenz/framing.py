@@ -118,8 +118,8 @@ class Framing:
 
     def _sizes(self) -> tuple[I64, I64]:
         """Return int64[k] twice: the least and the greatest size field of messages of each kind."""
-        least = np.full(len(self.kinds), self.size_reading.base)
-        most = np.full(len(self.kinds), MAX_SIZE)
+        least = np.full(len(self.kinds), self.size_reading.base, np.int64)
+        most = np.full(len(self.kinds), MAX_SIZE, np.int64)
         known = self._known.least
         least[: len(known)] += known
         is_longer = np.array([message_kind.longer for message_kind in self.kinds[: len(known)]], bool)
