@@ -23,7 +23,7 @@ CASES = int(os.environ.get("LOGREEL_FUZZ", "160"))
 SECONDS = 30.0
 BASES = {
     **{version: tiny(version) for version in ("0", "1.0", "1.1", "1.2", "2.0")},
-    "1.2 indexed": version_1_2(few()),
+    "1.2 indexed": version_1_2(few(), padded=80),
     "2.0 bz2": version_2_0(few(), Builder("bz2", chunk_bytes=400, padded=80)),
     "2.0 lz4": version_2_0(few(), Builder("lz4", chunk_bytes=400, padded=80)),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from threading import Event
@@ -57,12 +58,20 @@ def growth(path: Path, data: bytes, sizes: Iterable[int]) -> Iterator[Callable[[
 
 
 def first_opened(path: Path, data: bytes) -> logreel.Log:
-    """Write the least beginning of *data* that can be opened, and open it."""
-    with path.open("wb", buffering=0) as file:
-        for at in range(len(data)):
-            file.write(data[at : at + 1])
-            try:
-                return logreel.open(path)
-            except logreel.LogError:
-                continue
-    raise AssertionError("cannot be opened")
+    """Write a beginning of *data* that can be opened, where one byte less cannot, and open it."""
+
+    def opens(size: int) -> bool:
+        path.write_bytes(data[:size])
+        try:
+            logreel.open(path).close()
+        except logreel.LogError:
+            return False
+        return True
+
+    some = 1
+    while not opens(some):
+        assert some < len(data), "cannot be opened"
+        some *= 2
+    least = bisect_left(range(some), True, lo=some // 2, key=opens)
+    path.write_bytes(data[:least])
+    return logreel.open(path)

@@ -123,10 +123,11 @@ class Builder12:
 
     indexed   with a file header, and an index at the end
     finished  False: the recorder died, so that the header does not know of an index and there is none
+    padded    bytes of header and data of the file header together
     """
 
-    def __init__(self, indexed: bool = True, finished: bool = True) -> None:
-        self._indexed, self._finished = indexed, finished
+    def __init__(self, indexed: bool = True, finished: bool = True, padded: int = PADDED) -> None:
+        self._indexed, self._finished, self._padded = indexed, finished, padded
         self._out = bytearray(b"#ROSRECORD V1.2\n")
         #: Index entries by topic name: stamp and offset, in the order written; change them for an invalid index.
         self.entries: dict[str, list[tuple[int, int]]] = {}
@@ -139,10 +140,9 @@ class Builder12:
         """File offset of the next record."""
         return len(self._out)
 
-    @staticmethod
-    def _file_header(index_pos: int) -> bytes:
+    def _file_header(self, index_pos: int) -> bytes:
         fields = [("index_pos", struct.pack("<Q", index_pos)), ("op", b"\x03")]
-        return record(fields, b" " * (PADDED - len(header(fields))))
+        return record(fields, b" " * (self._padded - len(header(fields))))
 
     def junk(self, content: bytes) -> Builder12:
         """Append *content* unchanged."""
@@ -182,10 +182,14 @@ class Builder12:
 
 
 def version_1_2(
-    messages: Iterable[Message], indexed: bool = True, per: str = "topic", finished: bool = True
+    messages: Iterable[Message],
+    indexed: bool = True,
+    per: str = "topic",
+    finished: bool = True,
+    padded: int = PADDED,
 ) -> bytes:
     """Return a bag of version 1.2 with one definition *per* ``topic`` (recorder) or ``type`` (early rewriting tool)."""
-    out, known = Builder12(indexed, finished), set()
+    out, known = Builder12(indexed, finished, padded), set()
     for topic, time_ns, payload in messages:
         key = topic.name if per == "topic" else topic.type
         if key not in known:
