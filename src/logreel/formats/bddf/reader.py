@@ -10,7 +10,7 @@ file later.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from logreel.formats.bddf.records import (
     EndBlock,
     FileDescriptor,
     SeriesDeclaration,
+    StructType,
     read_descriptor,
     read_header,
 )
@@ -217,6 +218,27 @@ class Found:
     ranged: MessageIndex | None = None
 
 
+#: Longest declaration that is kept for other files of the same robots, bytes.
+SHORT = 1 << 12
+
+
+@lru_cache(256)
+def _parsed(content: bytes) -> SeriesDeclaration:
+    return SeriesDeclaration.parse(content)
+
+
+def _content_of(series: SeriesDeclaration) -> tuple[object, ...]:
+    """Return what declarations of one series have in common, as a key."""
+    kept, identifier = series.type, series.identifier
+    return (
+        identifier.type,
+        tuple(identifier.spec.items()),
+        tuple(kept.members.items()) if isinstance(kept, StructType) else kept,
+        series.names,
+        tuple(series.annotations.items()),
+    )
+
+
 #: Valid blocks in a row that are enough evidence to continue reading after damage.
 CHAIN = 3
 #: Blocks that are looked at for such evidence, if some of them are no evidence.
@@ -242,7 +264,7 @@ class Reader(IncrementalReader):
         self._file: FileDescriptor | None = None
         self._series: list[SeriesDeclaration] = []
         #: Channel number by the content of the declaration.
-        self._channel: dict[str, int] = {}
+        self._channel: dict[tuple[object, ...], int] = {}
         self._ending: EndBlock | None = None
         #: Whether the last block is the end block; other files, or anything else, may lie behind it.
         self._is_after_end = False
@@ -341,7 +363,8 @@ class Reader(IncrementalReader):
             if descriptor_kind == records.FILE:
                 self._file = self._file or FileDescriptor.parse(content)
             elif descriptor_kind == records.SERIES:
-                self._declare(SeriesDeclaration.parse(content), pos, head.size + 8)
+                parse = _parsed if len(content) <= SHORT else SeriesDeclaration.parse
+                self._declare(parse(content), pos, head.size + 8)
         except BadWire as error:
             if not self._is_followed(head.next, 2):
                 return self._resync(pos, str(error))
@@ -367,7 +390,7 @@ class Reader(IncrementalReader):
             )
             return
         # Concatenated files may declare a series again, with the same number or another one.
-        content = repr((series.identifier, series.type, series.names, series.annotations))
+        content = _content_of(series)
         if content not in self._channel:
             self._channel[content] = len(self._series)
             self._series.append(series)
