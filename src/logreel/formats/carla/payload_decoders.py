@@ -5,7 +5,8 @@ Most packets of most kinds have no records and are skipped.
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -183,14 +184,30 @@ class PacketDecoder(SideColumnsDecoder):
         return got, self._frames.times(channel, full)
 
 
+@lru_cache(64)
+def decoder_of(layout: Layout) -> Callable[[memoryview], dict[str, Any]]:
+    """Return ``layout.decoder()``, compiled once for all recordings."""
+    return layout.decoder()
+
+
+@lru_cache(64)
+def _known(layout: Layout) -> Layout:
+    """Return the first Layout that was equal, for which more may be compiled already."""
+    return layout
+
+
 class PacketFieldsDecoder(LayoutDecoder):
     """Decodes packets; for records of fixed size the number of records follows from the size of the packet."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout, self._decode = layout, decoder_of(layout)
 
     def decode_batch(self, index: MessageIndex, layout: Layout, piece: PayloadRange, rows: I64) -> Decoded:
         """See PayloadDecoder."""
         from logreel.layout.arrow import decode_variable
         from logreel.layout.numpy_columns import NumpyFields
 
+        layout = _known(layout)
         root = layout.root
         width = measure(root.item).size if isinstance(root, Sequence) else None
         if not isinstance(root, Sequence) or width is None:

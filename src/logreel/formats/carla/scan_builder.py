@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import IO, Any, cast
 
 import numpy as np
@@ -22,6 +22,7 @@ from logreel.formats.carla.payload_decoders import (
     PacketDecoder,
     PacketFieldsDecoder,
     RosAxesDecoder,
+    decoder_of,
     with_ros_units,
 )
 from logreel.formats.carla.reader import Found, Reader
@@ -379,6 +380,12 @@ def share(logs: Sequence[Log], shifts: Sequence[int]) -> list[Log]:
     return [first.derive(text=lambda: lines(events)), *(log.derive(text=list) for log in others)]
 
 
+@lru_cache(64)
+def _with_frame(layout: Layout, ros: bool) -> Layout:
+    """Return the Layout of a channel; *ros*: with units in metres."""
+    return with_members(with_ros_units(layout) if ros else layout, [FRAME])
+
+
 class ScanBuilder:
     """Builds channels, index and metadata from what was found in a recording.
 
@@ -505,9 +512,7 @@ class ScanBuilder:
         return ChannelInfo(
             topic,
             Schema(topic, "carla"),
-            lambda: with_members(
-                with_ros_units(self._layout(topic)) if ros else self._layout(topic), [FRAME]
-            ),
+            lambda: _with_frame(self._layout(topic), ros),
             metadata,
             partial(
                 self._decoder,
@@ -532,7 +537,7 @@ class ScanBuilder:
                 yield from self._records(packet_kind, topic)
 
     def _records(self, packet_kind: int, topic: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
-        channel, decode = self._channels[packet_kind], self._layout(topic).decoder()
+        channel, decode = self._channels[packet_kind], decoder_of(self._layout(topic))
         rows = np.flatnonzero(self.index.sizes(channel) > _EMPTY)
         _, at, size = places(self.index, channel, rows)
         times = self.index.times(channel)[rows].tolist()
