@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from typing import Any
 
 Record = dict[str, Any]
@@ -35,8 +36,25 @@ class Packet:
     number: int
     name: str
     payload: bytes
-    records: list[Record] = field(default_factory=list)
-    fault: str = ""
+    recording: Recording = field(repr=False, compare=False)
+
+    @property
+    def records(self) -> list[Record]:
+        return self._parsed[0]
+
+    @property
+    def fault(self) -> str:
+        return self._parsed[1]
+
+    @cached_property
+    def _parsed(self) -> tuple[list[Record], str]:
+        """Records and fault, when they are asked for: many questions need those of a few packets."""
+        inner = Cursor(self.payload, 0, len(self.payload))
+        try:
+            records = parse(self.name, inner, self.recording)
+        except Bad as error:
+            return [], str(error)
+        return records, "" if inner.at == inner.end else "longer than its records"
 
 
 @dataclass
@@ -72,6 +90,11 @@ class Recording:
         return [(frame, record) for frame in self.frames for record in frame.records(name)]
 
 
+@cache
+def compiled(form: str) -> struct.Struct:
+    return struct.Struct("<" + form)
+
+
 class Cursor:
     """Reader of consecutive values from bytes."""
 
@@ -85,7 +108,12 @@ class Cursor:
         return self.data[self.at - size : self.at]
 
     def take(self, form: str) -> tuple[Any, ...]:
-        return struct.unpack("<" + form, self.raw(struct.calcsize("<" + form)))
+        values = compiled(form)
+        at, self.at = self.at, self.at + values.size
+        if self.at > self.end:
+            self.at = at
+            raise Bad("too short")
+        return values.unpack_from(self.data, at)
 
     def one(self, form: str) -> Any:
         return self.take(form)[0]
@@ -346,25 +374,17 @@ def packet(c: Cursor, r: Recording) -> Packet:
     number, size = c.take("BI")
     if size == 0 and FIXED.get(number, "AnimVehicleWheels") in PLACEHOLDERS and number < 24:
         name = FIXED.get(number, "AnimVehicleWheels")
-        begin, records = c.at, parse(name, c, r)
-        return Packet(at, number, name, c.data[begin : c.at], records)
+        begin = c.at
+        parse(name, c, r)
+        return Packet(at, number, name, c.data[begin : c.at], r)
     payload = c.raw(size)
-    one = Packet(at, number, name_of(number, payload, r), payload)
-    inner = Cursor(payload, 0, size)
-    try:
-        one.records = parse(one.name, inner, r)
-        if inner.at != size:
-            one.fault = "longer than its records"
-    except Bad as error:
-        one.fault = str(error)
-    return one
+    return Packet(at, number, name_of(number, payload, r), payload, r)
 
 
 def place(one: Packet, r: Recording) -> None:
     """Add a packet to its frame."""
     if one.name == "FrameStart":
         if len(one.payload) != 24:
-            one.fault = "not 24 bytes"
             r.outside.append(one)
         else:
             r.frames.append(Frame(*struct.unpack("<Qdd", one.payload)))
