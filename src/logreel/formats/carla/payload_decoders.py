@@ -17,7 +17,7 @@ from logreel.formats.carla.definitions import layout
 from logreel.formats.carla.reader import Found
 from logreel.formats.carla.records import FRAME_START
 from logreel.index.channel_index import ChannelRules, FieldAt, IndexAccess, Rule, StoredValues
-from logreel.index.gather import PayloadRange, Want, gather, payload_ranges
+from logreel.index.gather import PayloadRange, Want, gather, gather_bytes, payload_ranges
 from logreel.index.message_index import MessageIndex
 from logreel.io.arrays import I64
 from logreel.io.source import FILE, Chunks, Source
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 FRAMES = layout("frames", wide=False)
 #: Column that every other channel has: the number of its frame.
 FRAME = Field("frame", Scalar("uint64"))
+#: Frames that are gathered without threads: preparing these takes longer.
+_FEW = 1 << 10
 #: Greatest number of seconds that fits into 64-bit nanoseconds.
 _MOST = 9e9
 
@@ -62,6 +64,9 @@ class Frames:
         """Bytes of the columns number, duration and elapsed of all frames."""
         if self._channel is None:
             return [np.zeros(0, np.uint8)] * 3
+        if len(self.start) <= _FEW:
+            raw = gather_bytes(self.index.chunks[FILE], self.start, FRAMES.measure.least)
+            return [raw[:, at : at + 8].ravel() for at in (0, 8, 16)]
         return gather(self.index, [Want(self._channel, FRAMES.leaves)])[0].columns
 
     @cached_property

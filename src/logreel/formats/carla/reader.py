@@ -10,6 +10,7 @@ and the size of the packet agree; and a frame ends with ten bytes, FrameEnd and 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,15 +98,7 @@ class Framing:
 
     def __init__(self, source: Source, wide: bool) -> None:
         self._source, self._wide = source, wide
-        self.tags = np.tile(np.array([(framed.DATA, 0, 0xFFFFFFFF, 0, 0)], framed.TAG), KINDS)
-        self.tags[FRAME_END] = framed.NOTE, 0, 0, 0, 255
-        self.keys = np.tile(np.array([(framed.UNDECLARED, 0, 0, 0)], framed.KEY), KINDS)
-        self.tolerant = np.tile(np.array([(framed.TOLERATED, 0, 0, 0)], framed.KEY), KINDS)
-        for packet_kind, topic in TOPICS.items():
-            self.declare(packet_kind, topic)
-        for packet_kind in SHIFTING[1:]:
-            # Only empty packets are accepted until the content of one shows its meaning.
-            self.keys[packet_kind] = packet_kind, 2, 2, 0
+        self.tags, self.keys, self.tolerant = (table.copy() for table in _tables(wide))
 
     def extend(self, source: Source) -> None:
         """Go on with *source*, which begins with the bytes so far."""
@@ -113,11 +106,7 @@ class Framing:
 
     def declare(self, packet_kind: int, topic: str) -> None:
         """Accept packets of *packet_kind* as those of *topic*."""
-        least = definitions.layout(topic, self._wide).measure
-        greatest = _LARGEST if least.size is None else least.size
-        self.keys[packet_kind] = packet_kind, least.least, greatest, 0
-        self.tags["first_least"][packet_kind] = definitions.width(topic, self._wide)
-        self.tolerant[packet_kind] = self.keys[packet_kind]
+        _declare((self.tags, self.keys, self.tolerant), packet_kind, topic, self._wide)
 
     def accepts(self, packet: Packet, end: int) -> bool:
         """Return True if the walk would accept a packet that must end by *end*."""
@@ -135,6 +124,34 @@ class Framing:
     def find_chain(self, pos: int, end: int, last: int, need: int = CHAIN) -> int:
         """Return the first offset from *pos* to *last* where *need* valid packets follow each other, or -1."""
         return framed.resync(self._source.data, pos, end, need, SPEC, self.tags, self.tolerant, last)
+
+
+Tables = tuple[NDArray[np.void], NDArray[np.void], NDArray[np.void]]
+
+
+@lru_cache(2)
+def _tables(wide: bool) -> Tables:
+    """Return the tables before any packet is read."""
+    tags = np.tile(np.array([(framed.DATA, 0, 0xFFFFFFFF, 0, 0)], framed.TAG), KINDS)
+    tags[FRAME_END] = framed.NOTE, 0, 0, 0, 255
+    keys = np.tile(np.array([(framed.UNDECLARED, 0, 0, 0)], framed.KEY), KINDS)
+    tolerant = np.tile(np.array([(framed.TOLERATED, 0, 0, 0)], framed.KEY), KINDS)
+    for packet_kind, topic in TOPICS.items():
+        _declare((tags, keys, tolerant), packet_kind, topic, wide)
+    for packet_kind in SHIFTING[1:]:
+        # Only empty packets are accepted until the content of one shows its meaning.
+        keys[packet_kind] = packet_kind, 2, 2, 0
+    return tags, keys, tolerant
+
+
+def _declare(tables: Tables, packet_kind: int, topic: str, wide: bool) -> None:
+    """Accept packets of *packet_kind* as those of *topic*."""
+    tags, keys, tolerant = tables
+    least = definitions.layout(topic, wide).measure
+    greatest = _LARGEST if least.size is None else least.size
+    keys[packet_kind] = packet_kind, least.least, greatest, 0
+    tags["first_least"][packet_kind] = definitions.width(topic, wide)
+    tolerant[packet_kind] = keys[packet_kind]
 
 
 class Reader(IncrementalReader):

@@ -85,7 +85,7 @@ class ReleaseEvidence:
         """Return the records of the first packet of a kind that has records and can be decoded."""
         from logreel.errors import DamagedError
 
-        decode = how.decoder()
+        decode = decoder_of(how)
         for at, size in self._packets(packet_kind):
             try:
                 records: list[dict[str, Any]] = decode(self.source.view[at : at + min(size, _BYTES)])[
