@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,12 +107,14 @@ def mcap(compression: bytes, packed: bytes, stated: int) -> bytes:
     return magic + record(1, text(b"") * 2) + record(6, chunk) + record(2, bytes(20)) + magic
 
 
+@cache
 def zstd(size: int) -> bytes:
     import zstandard
 
     return zstandard.ZstdCompressor().compress(bytes(size))
 
 
+@cache
 def lz4(size: int) -> bytes:
     import lz4.frame
 
@@ -133,6 +136,7 @@ def bag(compression: bytes, packed: bytes, stated: int) -> bytes:
     return b"#ROSBAG V2.0\n" + first + chunk
 
 
+@cache
 def bz2(size: int) -> bytes:
     import bz2
 
