@@ -592,7 +592,8 @@ class ChannelIndex:
         """Return int64[n]: the start of each message in its chunk, as the block table has it."""
         b = self.table
         first, last = b.run(channel)
-        self.resolve(np.flatnonzero(last > first))
+        if self._resolve is not None:
+            self.resolve(np.flatnonzero(last > first))
         return unrolled(b.entries(channel), first, last, b.base)
 
     def offsets(self, channel: int) -> I64:

@@ -62,6 +62,8 @@ class IndexBuilder:
         self._lock = RLock()
         self._to_read = np.array([part.messages is None for part in self._parts], bool)
         self._to_place = self._to_read.copy()
+        #: Whether sizes and offsets of all messages are known, so that nothing is left to be resolved.
+        self._is_placed = not self._to_place.any()
         #: Channel number by id; the last one is that of all greater ids.
         self._column = np.full(int(self._ids.max(initial=-1)) + 2, -1, np.int64)
         self._column[self._ids] = np.arange(len(number))
@@ -146,8 +148,9 @@ class IndexBuilder:
         return (min(times), max(times)) if times and len(self._time) else (None, None)
 
     def _times(self, index: MessageIndex, channel: int) -> I64:
-        with self._lock:
-            self._read_indexes()
+        if not self._is_placed:
+            with self._lock:
+                self._read_indexes()
         return index.entry_values(channel, self._time)
 
     def _spans(self) -> I64:
@@ -256,6 +259,8 @@ class IndexBuilder:
 
     def _resolve(self, rows: I64) -> None:
         """Read sizes of payloads of some blocks and check their offsets, if not done before; thread-safe."""
+        if self._is_placed:
+            return
         with self._lock:
             if self._to_read.any():
                 self._read_indexes(rows if self._chunks.in_ranges else None)
@@ -266,6 +271,7 @@ class IndexBuilder:
             for row in rows.tolist():
                 self._to_place[row] = False
                 self._locate(row)
+            self._is_placed = not self._to_place.any()
 
     def _locate(self, row: int) -> None:
         """Read sizes of the messages that the index of a chunk names; repair or report an index that does not fit."""
