@@ -29,7 +29,7 @@ def written(format: str, schema: logreel.Schema, count: int, flush: int, **optio
             for n in range(count):
                 if n in (0, count // 3, count // 2):
                     topics.append(w.add_channel(f"/topic{len(topics)}", schema))
-                payload = rng.bytes(24)
+                payload = rng.bytes(24 if schema is VECTOR else 8)
                 w.write(topics[n % len(topics)], 17 * 10**17 + n * 10**6 - (n % 7) * 10**7, payload)
                 if n % flush == flush - 1:
                     w.flush()
