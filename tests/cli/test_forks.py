@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.harness.cli_runner import environment
-from support.harness.forked import AT_START, forked
+from support.harness.forked import AT_START, forked, forked_python
 from support.samples.mcap.builder import tiny
 
 #: A command of another package, found in the current folder, that executes the code in $ACT.
@@ -80,6 +80,30 @@ def test_output_and_exit_code_are_those_of_a_process(line: str) -> None:
 def test_a_command_ends_as_a_process_does(code: str, due: int | None) -> None:
     done = acts(code)
     assert due is None or done.returncode == due
+
+
+SCRIPT = """
+import dataclasses, os, sys
+
+@dataclasses.dataclass
+class Words:
+    given: list[str]
+
+print(Words(sys.argv[1:]), sys.path[0] and os.path.basename(sys.path[0]), __name__, sys.argv[0])
+sys.exit({"": None, "7": 7, "said": "said"}.get(sys.argv[1], 0))
+"""
+
+
+@pytest.mark.parametrize("word", ["", "7", "said", "other"])
+def test_scripts_and_code_run_as_in_a_process(folder: Path, word: str) -> None:
+    (folder / "script.py").write_text(SCRIPT)
+    for words in (["script.py", word], ["-c", SCRIPT, word], ["-c", "1 / 0"]):
+        fork, process = (
+            subprocess.run(program, capture_output=True, env=environment(), timeout=60)
+            for program in (forked_python(*words), [sys.executable, *words])
+        )
+        assert (fork.returncode, fork.stdout) == (process.returncode, process.stdout)
+        assert fork.stderr.splitlines()[-1:] == process.stderr.splitlines()[-1:]
 
 
 #: Prints what a process finds when it starts, and what it says when it ends.

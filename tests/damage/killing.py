@@ -34,8 +34,11 @@ from support.harness.limits import ended  # noqa: E402
 
 START = 1_700_000_000 * 10**9
 ANNOUNCED = struct.Struct("<QQQ")
-#: Seconds after which a recorder is killed at the latest, and messages after which it closes its file.
-LATEST, MOST = 0.03, 5000
+#: `make soak` records longer; a shorter recording comes to all that a longer one does, and to its end more often.
+SOAK = "LOGREEL_SOAK" in os.environ
+#: Seconds after which a recorder is killed at the latest, that part of them if it has written, and messages after which
+#: it closes its file.
+LATEST, WRITTEN, MOST = (0.03, 1.0, 5000) if SOAK else (0.03, 0.3, 800)
 #: Topic and content of a message.
 Key = tuple[str, bytes]
 
@@ -166,7 +169,8 @@ def killed(
     os.close(write)
     # Most recorders are killed after their first announcement, the others at any time.
     announced = os.read(read, ANNOUNCED.size) if seed % 4 else b""
-    time.sleep(random.Random(~seed).random() * (LATEST if latest is None else latest))
+    latest = (LATEST if latest is None else latest) * (WRITTEN if announced else 1)
+    time.sleep(random.Random(~seed).random() * latest)
     os.kill(pid, signal.SIGKILL)
     status = ended(pid)
     assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0, f"the recorder failed: {status}"

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from killing import Replay, Simple, content_of, left, wrong
+from killing import SOAK, Replay, Simple, content_of, left, wrong
 
 import logreel
 from logreel.errors import LogError
@@ -42,7 +42,7 @@ EVENT = struct.Struct("<QQQQQ")
 PHASES = ("copying", "appending", "finishing", "finished")
 COPYING, APPENDING, FINISHING, FINISHED = range(4)
 #: Messages of the old log, at most half of those of a sample, and the most that are appended.
-OLD, MOST = 300, 600
+OLD, MOST = (300, 600) if SOAK else (100, 200)
 #: Pieces in which the system copies the old log.
 PIECES = 8
 _write = os.write

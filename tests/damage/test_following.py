@@ -22,5 +22,5 @@ def test_followers_print_each_message_once_over_kills_and_restarts(
     name: str, part: int, spawn: Spawn
 ) -> None:
     script = Path(__file__).with_name("following.py")
-    done = spawn(script, name, str(RUNS // PARTS), str(part * 1000))
+    done = spawn(script, name, str(RUNS // PARTS), str(part * 1000), imported=True)
     assert done.returncode == 0, done.stderr.decode()

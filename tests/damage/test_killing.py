@@ -27,7 +27,7 @@ RING_RATE = 200 if "LOGREEL_SOAK" in os.environ else 10
 @pytest.mark.parametrize("name", [f.name for f in builtin_formats().values() if f.create is not None])
 def test_flushed_messages_survive_kill(name: str, part: int, spawn: Spawn) -> None:
     script = Path(__file__).with_name("killing.py")
-    done = spawn(script, name, str(RUNS // PARTS), str(part * 1000))
+    done = spawn(script, name, str(RUNS // PARTS), str(part * 1000), imported=True)
     assert done.returncode == 0, done.stderr.decode()
 
 
@@ -35,7 +35,7 @@ def test_flushed_messages_survive_kill(name: str, part: int, spawn: Spawn) -> No
 @pytest.mark.parametrize("name", [f.name for f in builtin_formats().values() if f.append is not None])
 def test_old_log_and_flushed_messages_survive_kill_of_append(name: str, part: int, spawn: Spawn) -> None:
     script = Path(__file__).with_name("killing_append.py")
-    done = spawn(script, name, str(APPENDS // APPEND_PARTS), str(part * 1000))
+    done = spawn(script, name, str(APPENDS // APPEND_PARTS), str(part * 1000), imported=True)
     assert done.returncode == 0, done.stderr.decode()
 
 
@@ -45,14 +45,14 @@ def test_flushed_messages_of_live_sources_survive_kill_in_any_part(
     name: str, part: int, spawn: Spawn
 ) -> None:
     script = Path(__file__).with_name("killing_live.py")
-    done = spawn(script, name, str(RUNS // PARTS), str(part * 1000))
+    done = spawn(script, name, str(RUNS // PARTS), str(part * 1000), imported=True)
     assert done.returncode == 0, done.stderr.decode()
 
 
 @pytest.mark.parametrize("name", RING_FORMATS)
 def test_announced_windows_survive_kill(name: str, spawn: Spawn) -> None:
     script = Path(__file__).with_name("killing_ring.py")
-    done = spawn(script, name, str(RINGS), "1")
+    done = spawn(script, name, str(RINGS), "1", imported=True)
     assert done.returncode == 0, done.stderr.decode()
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from logreel.cli import main
 from support.builders.sample_logs import damaged, hostile, incompatible, short_flight, tiny
-from support.harness.forked import forked
+from support.harness.forked import forked_python
 
 SRC = Path(__file__).resolve().parents[3] / "src"
 
@@ -55,13 +55,14 @@ def environment() -> dict[str, str]:
 def spawn() -> Spawn:
     """Return a function that runs Python in a separate process, for 120 s at most; longer in ``make soak``.
 
-    ``-m logreel`` is a fork of a process that has imported all, see ``forked``.
+    ``-m logreel`` is a fork of a process that has imported all, see ``forked``; scripts and ``-c`` are with *imported*.
     """
     seconds = 1200 if "LOGREEL_SOAK" in os.environ else 120
 
-    def call(*args: str | Path, **options: Any) -> subprocess.CompletedProcess[bytes]:
-        is_forked = args[:2] == ("-m", "logreel") and options.keys() <= {"input", "stdin", "check", "cwd"}
-        command = forked(*args[2:]) if is_forked else [sys.executable, *map(str, args)]
+    def call(*args: str | Path, imported: bool = False, **options: Any) -> subprocess.CompletedProcess[bytes]:
+        is_forked = imported or args[:2] == ("-m", "logreel")
+        is_forked = is_forked and options.keys() <= {"input", "stdin", "check", "cwd"}
+        command = forked_python(*args) if is_forked else [sys.executable, *map(str, args)]
         return subprocess.run(command, capture_output=True, env=environment(), timeout=seconds, **options)
 
     return call

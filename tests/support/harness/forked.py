@@ -1,8 +1,8 @@
 """Command lines of logreel without the start of an interpreter: forks of a process that has imported everything.
 
 For tests that look at what a command prints, writes and ends with. ``forked(*words)`` is the command line that runs
-``logreel`` with these words so, in place of ``python -m logreel *words``. Starts, imports, libraries that are missing,
-and signals from outside are tested with processes.
+``logreel`` with these words so, in place of ``python -m logreel *words``, and ``forked_python(*words)`` runs a script or
+``-c``. Starts, imports, libraries that are missing, and signals from outside are tested with processes.
 
 The server, ``python -m support.harness.forked SOCKET``, has a single thread and never runs a command itself, so a fork
 has the caches of a new process. What Python and libraries read from the environment when they start is that of the
@@ -32,6 +32,7 @@ import traceback
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
+from types import ModuleType
 
 TESTS = Path(__file__).resolve().parents[2]
 SRC = TESTS.parent / "src"
@@ -59,10 +60,13 @@ def forked(*words: str | Path, path: str = str(SRC)) -> list[str]:
 
     The caller's PYTHONPATH must be *path*; each has a server of its own.
     """
+    return forked_python("-m", "logreel", *words, path=path)
+
+
+def forked_python(*words: str | Path, path: str = str(SRC)) -> list[str]:
+    """Return the command line that runs a script, ``-c`` with code, or ``-m logreel`` as ``forked`` does."""
     address = _server(os.getpid(), path) if hasattr(os, "pidfd_open") else ""
-    start = (
-        [sys.executable, "-I", "-S", str(CLIENT), address] if address else [sys.executable, "-m", "logreel"]
-    )
+    start = [sys.executable, "-I", "-S", str(CLIENT), address] if address else [sys.executable]
     return [*start, *map(str, words)]
 
 
@@ -140,6 +144,8 @@ class Server:
             sys.stdout.errors,
         )
         self._path = sys.path[1:]
+        #: In a fork: what it runs; empty for the command line of logreel.
+        self.code = ""
         # What a library would warn of is a fault here as with PYTHONWARNINGS=error.
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -224,8 +230,15 @@ class Server:
         os.environ.clear()
         os.environ.update(request.environment)
         time.tzset()
-        sys.argv = [str(SRC / "logreel/__main__.py"), *request.arguments]
-        sys.path[:] = [request.folder, *self._path]
+        first, *words = request.arguments
+        if first == "-m":
+            sys.argv, folder = [str(SRC / "logreel/__main__.py"), *words[1:]], request.folder
+        elif first == "-c":
+            self.code, sys.argv, folder = words[0], [first, *words[1:]], ""
+        else:
+            self.code, sys.argv = Path(first).read_text(encoding="utf-8"), [first, *words]
+            folder = os.path.dirname(os.path.realpath(first))
+        sys.path[:] = [folder, *self._path]
         # Filters of imports come first, those of the environment before those of Python.
         imported = warnings.filters[: len(warnings.filters) - len(self._filters)]
         warnings.filters[:] = self._filters  # type: ignore[index]
@@ -272,15 +285,26 @@ def _import_all() -> None:
         raise RuntimeError(f"an import has started threads, which forks would not have: {others}")
 
 
-def _run() -> int:
-    """Run the command of ``sys.argv``, and end as Python does: threads, functions of atexit, streams."""
+def _run(program: str) -> int:
+    """Run a program with ``sys.argv``, and end as Python does: threads, functions of atexit, streams.
+
+    program  code; empty for the command line of logreel
+    """
     from logreel.cli import main
 
     code = 1
     try:
-        code = main()
+        if program:
+            module = sys.modules["__main__"] = ModuleType("__main__")
+            module.__file__ = sys.argv[0]
+            exec(compile(program, sys.argv[0], "exec"), module.__dict__)  # noqa: S102 - a program of the tests
+            code = 0
+        else:
+            code = main()
     except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else 1
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        if isinstance(ended.code, str):
+            print(ended.code, file=sys.stderr)  # noqa: T201 - as Python does
     except BaseException:
         traceback.print_exc()
     threading._shutdown()  # type: ignore[attr-defined]
@@ -300,7 +324,7 @@ def serve(address: str) -> None:
     server = Server(address)
     os.write(1, b"ready\n")
     if server.serve() is not None:
-        os._exit(_run())
+        os._exit(_run(server.code))
     shutil.rmtree(os.path.dirname(address))
 
 

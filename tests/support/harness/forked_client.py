@@ -1,8 +1,8 @@
-"""Run a command line of logreel in a fork of the server of ``forked``, as if this process were it.
+"""Run a command line of Python in a fork of the server of ``forked``, as if this process were it.
 
-Run as ``python -I -S forked_client.py SOCKET ARGUMENT…``. Standard streams, folder, environment and mask of new files
-are those of this process, and so is the exit code, or the signal. Imports as little as possible: this is the most that
-such a call costs.
+Run as ``python -I -S forked_client.py SOCKET ARGUMENT…``: -m logreel, -c, or a script. Standard streams, folder,
+environment and mask of new files are those of this process, and so is the exit code, or the signal. Imports as little
+as possible: this is the most that such a call costs.
 """
 
 import os
@@ -24,7 +24,7 @@ def main(address: str, *arguments: str) -> int:
     server.sendall(request)
     answer = server.recv(16)
     if answer == b"process":
-        os.execv(sys.executable, [sys.executable, "-m", "logreel", *arguments])
+        os.execv(sys.executable, [sys.executable, *arguments])
     code = int(answer or b"70")
     if code < 0:
         import signal
