@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from logreel.fleet.jobs import Job
 from support.builders.fleets import firmware_log
 from support.harness.cli_runner import Run, environment
 from support.harness.faults import Inline
+from support.harness.forked import forked_python
 from support.samples.ulog.builder import flight
 
 
@@ -210,7 +210,7 @@ def test_killing_a_removal_leaves_the_old_or_the_new_state(logs: Path, tmp_path:
     for at in (0, 1, 2, 3, 5, 8, 13, 21, 34):
         fleet = tmp_path / "fleet"
         shutil.copytree(tmp_path / "whole", fleet)
-        line = [sys.executable, "-c", program, str(fleet), str(logs / "flight.ulg"), str(at)]
+        line = forked_python("-c", program, fleet, logs / "flight.ulg", str(at))
         code = subprocess.run(line, env=environment(), check=False).returncode
         assert code in (0, -signal.SIGKILL)
         found = verify(fleet)

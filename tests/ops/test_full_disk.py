@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
-import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,8 @@ import logreel
 from logreel.registry.format import Format
 from support.builders.contents import SAMPLES
 from support.formats import builtin_formats
+from support.harness.cli_runner import environment
+from support.harness.forked import forked_python
 
 ABLE = [f for f in builtin_formats().values() if f.create is not None]
 #: Every verb that writes a log: source, output.
@@ -146,7 +147,7 @@ def test_the_file_size_limit_of_the_system_leaves_all_files_unchanged(source: Pa
     before, out = state(source.parent), source.with_name(f"old{source.suffix}")
     here = Path(__file__).parent
     path = os.pathsep.join(map(str, (here, here.parent, Path(logreel.__file__).parents[1])))
-    command = [sys.executable, "-c", textwrap.dedent(LIMITED), path, str(source), str(out)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = forked_python("-c", textwrap.dedent(LIMITED), path, source, out)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
     assert done.returncode == 0, done.stderr
     assert state(source.parent) == before

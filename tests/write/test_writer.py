@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import textwrap
 import threading
 from pathlib import Path
@@ -21,6 +20,8 @@ import logreel
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, Scalar, Struct
 from support.formats import builtin_formats
+from support.harness.cli_runner import environment
+from support.harness.forked import forked_python
 
 STAMP = 1_700_000_000 * 10**9
 ROS = logreel.Schema("geometry_msgs/Vector3", "ros1msg", "float64 x\nfloat64 y\nfloat64 z\n")
@@ -241,9 +242,9 @@ KILLED = """
 @pytest.mark.parametrize("acknowledged", [1, 40])
 def test_killed_recorder_keeps_flushed_messages(tmp_path: Path, kind: str, acknowledged: int) -> None:
     path, (topic, schema) = tmp_path / f"a.{kind}", KINDS[kind]
-    command = [sys.executable, "-c", textwrap.dedent(KILLED), str(path)]
+    command = forked_python("-c", textwrap.dedent(KILLED), path)
     command += [topic, schema.name, schema.encoding, schema.text, json.dumps(OPTIONS.get(kind, {}))]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as child:
         assert child.stdout is not None
         for _ in range(acknowledged):
             due = int(child.stdout.readline())

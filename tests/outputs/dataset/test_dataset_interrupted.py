@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,8 @@ import pytest
 
 import logreel
 from support.builders.training_logs import robot_spec, write_robot
+from support.harness.cli_runner import environment
+from support.harness.forked import forked_python
 from support.oracles.lerobot_layout import check
 
 pytest.importorskip("av")
@@ -132,7 +133,8 @@ def test_killed_process_leaves_finished_episodes(tmp_path: Path, to: str) -> Non
     import json
 
     out = tmp_path / "out"
-    program = subprocess.Popen([sys.executable, "-c", code, out, json.dumps(robot_spec()), *map(str, bags)])
+    command = forked_python("-c", code, out, json.dumps(robot_spec()), *bags)
+    program = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE)
     records = out / "logreel/episodes"
     deadline = time.monotonic() + 120
     while program.poll() is None and time.monotonic() < deadline:
@@ -140,7 +142,8 @@ def test_killed_process_leaves_finished_episodes(tmp_path: Path, to: str) -> Non
             break
         time.sleep(0.002)
     program.kill()
-    program.wait()
+    # The pipe ends with the process that writes, which is another one.
+    program.communicate()
     if to == "lerobot":
         assert check(out, exact=False).info["total_episodes"] >= 1
     elif to == "zarr":

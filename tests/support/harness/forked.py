@@ -1,7 +1,7 @@
 """Command lines of logreel without the start of an interpreter: forks of a process that has imported everything.
 
 For tests that look at what a command prints, writes and ends with. ``forked(*words)`` is the command line that runs
-``logreel`` with these words so, in place of ``python -m logreel *words``, and ``forked_python(*words)`` runs a script or
+``logreel`` with these words so, in place of ``python -m logreel *words``; ``forked_python(*words)`` runs a script, or
 ``-c``. Starts, imports, libraries that are missing, and signals from outside are tested with processes.
 
 The server, ``python -m support.harness.forked SOCKET``, has a single thread and never runs a command itself, so a fork

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
+
+from support.harness.cli_runner import environment
+from support.harness.forked import forked_python
 
 _BODY = """
 import sys
@@ -32,7 +34,8 @@ def killed(path: Path, setup: str, channels: str, write: str, acknowledged: int)
         channels=textwrap.indent(textwrap.dedent(channels), " " * 4),
         write=textwrap.indent(textwrap.dedent(write), " " * 12),
     )
-    with subprocess.Popen([sys.executable, "-c", script, path], stdout=subprocess.PIPE, text=True) as child:
+    command = forked_python("-c", script, path)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as child:
         assert child.stdout is not None
         for _ in range(acknowledged):
             due = int(child.stdout.readline())
