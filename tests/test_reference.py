@@ -5,6 +5,7 @@ Links between pages lead somewhere.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 import re
@@ -117,13 +118,14 @@ def test_the_api_page_has_every_error() -> None:
     assert errors <= words(sections("api.md")["Errors"])
 
 
-def verbs() -> list[str]:
+@functools.cache
+def verbs() -> tuple[str, ...]:
     """Return all commands; those of a group as ``carla info``. Commands of other packages have pages of their own."""
     own = [verb for verbs in VERBS.values() for verb in verbs]
     every = group.list_commands(click.Context(group))
     groups = [name for name in every if isinstance(command_of(name), click.Group)]
     inner = [(name, verb) for name in groups for verb in command_of(name).commands]  # type: ignore[attr-defined]
-    return [*own, *(f"{name} {verb}" for name, verb in inner if f"{name}.{verb}" not in COMMANDS.names())]
+    return (*own, *(f"{name} {verb}" for name, verb in inner if f"{name}.{verb}" not in COMMANDS.added_names))
 
 
 def command_of(verb: str) -> click.Command:

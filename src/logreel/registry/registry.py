@@ -98,7 +98,7 @@ class Registry(Generic[T]):
 
     def names(self) -> list[str]:
         """Return the names of all entries, those of logreel first; of other packages, the names of entry points."""
-        return list(dict.fromkeys([*self._own, *sorted(point.name for point in self._points())]))
+        return list(dict.fromkeys([*self._own, *sorted(self.added_names)]))
 
     @cached_property
     def added_names(self) -> frozenset[str]:
