@@ -38,7 +38,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +50,7 @@ from test_help import examples, samples, words_of  # noqa: E402
 
 import logreel  # noqa: E402
 from logreel.cli import main as command  # noqa: E402
+from support.harness.faults import Inline  # noqa: E402
 from support.harness.limits import ended  # noqa: E402
 from support.harness.system_calls import ANY, SHORT, Calls, Kind  # noqa: E402
 
@@ -168,12 +169,24 @@ class Outcome:
     frames: list[str]
 
 
+def in_fork(folder: Path, job: Callable[[], object]) -> None:
+    """Do a job in a folder, in a process that imports what only the job needs."""
+    child = os.fork()
+    if not child:
+        os.chdir(folder)
+        job()
+        os._exit(0)
+    assert ended(child) == 0
+
+
 class Runner:
     """Runs command lines in copies of a folder with samples."""
 
     def __init__(self, scratch: Path) -> None:
         self._scratch, self._calls, self._samples = scratch, Calls(), samples() | MORE_SAMPLES
         self._numbers, self._crash = itertools.count(), scratch / "crash"
+        #: A dataset of the logs, made once.
+        self._dataset: Path | None = None
 
     def prepare(self, verb: str, words: list[str]) -> Path:
         """Return a new folder with the samples that a command line names; those of datasets and manifests need one."""
@@ -184,20 +197,15 @@ class Runner:
             if (needs_dataset and name.startswith("logs/")) or {name, name.partition("/")[0]} & {*words}:
                 (base / name).parent.mkdir(exist_ok=True)
                 (base / name).write_bytes(data)
-        if needs_dataset or verb == "verify":
-            if verb == "verify":
-                (base / "drive.bag").write_bytes(self._samples["old.bag"])
-            child = os.fork()
-            if not child:
-                from support.harness.faults import Inline
-
-                os.chdir(base)
-                if verb == "verify":
-                    logreel.convert("drive.bag", "drive/", manifest="drive.json")
-                else:
-                    logreel.fleet.ingest("logs", "fleet", engine=Inline())
-                os._exit(0)
-            assert ended(child) == 0
+        if verb == "verify":
+            (base / "drive.bag").write_bytes(self._samples["old.bag"])
+            in_fork(base, lambda: logreel.convert("drive.bag", "drive/", manifest="drive.json"))
+        if needs_dataset:
+            if self._dataset is None:
+                in_fork(base, lambda: logreel.fleet.ingest("logs", "fleet", engine=Inline()))
+                self._dataset = base / "fleet"
+            else:
+                shutil.copytree(self._dataset, base / "fleet")
         return base
 
     def run(self, base: Path, verb: str, words: list[str], fault: Fault, number: int) -> Outcome:
