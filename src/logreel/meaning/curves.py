@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -172,12 +173,14 @@ def curves(
     lo, hi = interval(log, start, end)
     chosen: list[Curve] = []
     for topic, fields in fields_by_topic(log, wanted).items():
-        chosen += _with_gaps(log[topic], channel_curves(log[topic], fields, lo, hi))
-        if len(chosen) > MAX_CURVES:
+        # Gaps and steps are looked for, which reads each field again, only if the curves are not too many.
+        more = list(islice(channel_curves(log[topic], fields, lo, hi), MAX_CURVES + 1 - len(chosen)))
+        if len(chosen) + len(more) > MAX_CURVES:
             raise UsageError(
-                f"{wanted!r} means more than {MAX_CURVES} curves: choose fields, such as {chosen[0].name}",
+                f"{wanted!r} means more than {MAX_CURVES} curves: choose fields, such as {(chosen or more)[0].name}",
                 path=log.name,
             )
+        chosen += _with_gaps(log[topic], more)
     return chosen
 
 
