@@ -43,6 +43,8 @@ messages = 0
 for task in plan["tasks"]:
     result = do_job(write_job(Task.from_dict(task), plan["schemas"], stage, "", "ns"))
     messages += sum(result["row"]["rows"].values())
+# Takes longer to import than a small log to write.
+assert "pandas" not in sys.modules
 print(messages, len(plan["tasks"]), int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) << 10)
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -156,8 +157,11 @@ class TaskReader(Iterator[pa.RecordBatch]):
         """Return the columns of HEAD by name."""
         ns = time.cast(pa.int64())
         utc = utc_times(as_numpy(ns), utc_shift(log), TIMESTAMPS[self._timestamps])
-        name = (self._task.log or self._task.path).encode("utf-8", "replace").decode()
-        return {TIME: utc, TIME_NS: ns, LOG: pa.repeat(pa.scalar(name, pa.string()), len(ns))}
+        name = (self._task.log or self._task.path).encode("utf-8", "replace")
+        # A scalar of an array: to convert a text of Python, pyarrow imports pandas where that is installed.
+        offsets = struct.pack("=ii", 0, len(name))
+        names: Any = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(offsets), pa.py_buffer(name)])
+        return {TIME: utc, TIME_NS: ns, LOG: pa.repeat(names[0], len(ns))}
 
 
 def _narrowed(

@@ -18,11 +18,11 @@ from logreel.errors import LogError
 from logreel.fleet.source_files import LogPart, open_part
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.arrays import I64
-from logreel.layout.arrow_arrays import empty_table, fixed_list_type, item_type
+from logreel.layout.arrow_arrays import buffer_of, empty_table, fixed_list_type, item_type
 from logreel.layout.projection import Projection
 from logreel.log.columns import EMPTY_NODES, RowOptions, time_label
 from logreel.log.log import Channel, Log
-from logreel.log.tables import TableReader, flattened
+from logreel.log.tables import TableReader, as_numpy, flattened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,9 +60,9 @@ def utc_times(ns: I64, shift: int | None, stamp: pa.DataType = HEAD[0].type) -> 
     if len(ns) and (ns.min() < least or ns.max() > most):
         # Absurd stamps are clipped instead of overflowing.
         ns = np.clip(ns, least, most)
-    utc = ns + shift
-    times: pa.Array[Any] = pa.array(utc // 1000 if stamp == _US else utc, pa.int64()).view(stamp)
-    return times
+    utc = ns + shift if stamp == _NS else (ns + shift) // 1000
+    # Not pa.array of NumPy's, which imports pandas where that is installed.
+    return pa.Array.from_buffers(stamp, len(utc), [None, buffer_of(utc)])
 
 
 def reader_of(ch: Channel, fields: Sequence[str] | None) -> TableReader:
@@ -369,6 +369,8 @@ def _field(name: str, column_type: pa.DataType, source: str, note: str) -> pa.Fi
 
 def cast_array(array: Any, column_type: pa.DataType) -> pa.Array[Any]:
     """Return *array* as the wider type *column_type*: members that structs lack become nulls."""
+    import numpy as np
+
     if array.type == column_type:
         same: pa.Array[Any] = array
         return same
@@ -381,10 +383,9 @@ def cast_array(array: Any, column_type: pa.DataType) -> pa.Array[Any]:
         return pa.StructArray.from_arrays(members, fields=list(column_type), mask=array.is_null())
     if kinds.is_list(column_type):
         lists: Any = array if kinds.is_list(array.type) else array.cast(pa.list_(array.type.value_type))
-        first = lists.offsets[0].as_py() if len(lists) else 0
-        last = lists.offsets[-1].as_py() if len(lists) else 0
-        items = cast_array(lists.values.slice(first, last - first), item_type(column_type))
-        offsets = pa.array([o - first for o in lists.offsets.to_pylist()], pa.int32())
+        ends = as_numpy(lists.offsets) if len(lists) else np.zeros(1, np.int32)
+        items = cast_array(lists.values.slice(int(ends[0]), int(ends[-1] - ends[0])), item_type(column_type))
+        offsets: Any = pa.Array.from_buffers(pa.int32(), len(ends), [None, buffer_of(ends - ends[0])])
         return pa.ListArray.from_arrays(offsets, items, type=column_type, mask=lists.is_null())
     wider: pa.Array[Any] = array.cast(column_type)
     return wider
