@@ -52,15 +52,17 @@ def test_flattened_lists_tell_the_row_of_each_item() -> None:
     assert (found.tolist(), rows.tolist()) == ([1, 2, 3], [0, 0, 3])
 
 
-def test_reading_stamps_does_not_import_pandas() -> None:
+def test_reading_stamps_and_items_of_lists_does_not_import_pandas() -> None:
     pytest.importorskip("pandas")
     script = """
 import sys, numpy as np, pyarrow as pa
 from logreel.layout.numpy_columns import column_from
 from logreel.log.tables import as_numpy
+from logreel.ops.query.record_batches import _flat
 times = pa.Array.from_buffers(pa.timestamp("ns"), 4, [None, pa.py_buffer(np.arange(4))])
 numbers = pa.Array.from_buffers(pa.int32(), 4, [None, pa.py_buffer(np.arange(4, dtype=np.int32))])
 column_from(times).flat(), column_from(numbers).flat(), as_numpy(numbers.is_null())
+list(_flat("a", pa.FixedSizeListArray.from_arrays(numbers, 2)))
 sys.exit("pandas" in sys.modules)
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120)

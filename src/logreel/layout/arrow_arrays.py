@@ -63,6 +63,13 @@ def row_numbers(rows: NDArray[np.integer[Any]], absent: NDArray[np.bool_] | None
     return pa.array(rows, pa.int64(), mask=absent)
 
 
+def item_numbers(count: int) -> pa.Array[Any]:
+    """Return the numbers of *count* items for ``list_element``; to convert one of Python, pyarrow imports pandas."""
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(pa.int32(), count, [None, buffer_of(np.arange(count, dtype=np.int32))])
+
+
 def empty_table(schema: pa.Schema) -> pa.Table:
     """Return a table without rows; to make that of ``Schema.empty_table``, pyarrow imports pandas."""
     import pyarrow as pa

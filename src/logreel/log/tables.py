@@ -11,7 +11,14 @@ import numpy as np
 from logreel.errors import UsageError, library
 from logreel.index.block_table import TIME_MAX, TIME_MIN
 from logreel.io.arrays import I64
-from logreel.layout.arrow_arrays import as_fixed_list, buffer_of, row_numbers, text_metadata, values_of
+from logreel.layout.arrow_arrays import (
+    as_fixed_list,
+    buffer_of,
+    item_numbers,
+    row_numbers,
+    text_metadata,
+    values_of,
+)
 from logreel.layout.nodes import Sequence as Records
 from logreel.layout.numpy_columns import MAX_STRUCTS
 from logreel.log.columns import GROWTH, PLAIN, TIME, RowOptions, RowReader, Rows, row_count
@@ -345,10 +352,7 @@ def _flat(field: pa.Field[Any], column: Any, values: int) -> Iterator[tuple[pa.F
     else:
         import pyarrow.compute as pc
 
-        # Scalars of an array: to convert numbers of Python, pyarrow imports pandas.
-        places = buffer_of(np.arange(kind.list_size, dtype=np.int32))
-        indices = pa.Array.from_buffers(pa.int32(), kind.list_size, [None, places])
-        for i, index in enumerate(indices):
+        for i, index in enumerate(item_numbers(kind.list_size)):
             item = pa.field(f"{field.name}[{i}]", kind.value_type, metadata=field.metadata)
             yield from _flat(item, pc.list_element(column, index), values)
 

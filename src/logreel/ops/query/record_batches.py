@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.index.gather import Rows
 from logreel.io.arrays import I64
-from logreel.layout.arrow_arrays import as_struct
+from logreel.layout.arrow_arrays import as_struct, item_numbers
 from logreel.log.columns import RowOptions, own_paths
 from logreel.log.tables import MAX_COLUMNS, batches, distinct, width_of
 from logreel.ops.json_values import to_json_values
@@ -79,8 +79,8 @@ def _flat(name: str, array: pa.Array[Any]) -> Iterator[tuple[str, pa.Array[Any]]
         for i, child in enumerate(as_struct(array).flatten()):
             yield from _flat(f"{name}.{arrow_type.field(i).name}", child)
     elif pa.types.is_fixed_size_list(arrow_type) and width_of(arrow_type) <= MAX_COLUMNS:
-        for i in range(arrow_type.list_size):
-            yield from _flat(f"{name}[{i}]", pc.list_element(array, i))
+        for i, number in enumerate(item_numbers(arrow_type.list_size)):
+            yield from _flat(f"{name}[{i}]", pc.list_element(array, number))
     elif pa.types.is_nested(arrow_type):
         yield name, pa.array([None if v is None else json_text(v) for v in array.to_pylist()], pa.string())
     elif (
