@@ -6,8 +6,10 @@ DuckDB's threads end the process where they cannot allocate; Arrow waits forever
 from __future__ import annotations
 
 import _thread
+import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -34,19 +36,50 @@ def limit(room):
 def threads():
     return len(os.listdir("/proc/self/task"))
 """
-COMMAND = """
+#: Runs command lines in forks, each in its own limit; what one needs is imported once.
+COMMANDS = """
+import json, signal
 import duckdb, pyarrow.dataset, pyarrow.parquet, logreel
 from logreel.cli import main
-limit(int(sys.argv[1]))
-code = main(sys.argv[2:])
-sys.stdout.flush()
-os._exit(code)
+for line in sys.stdin:
+    room, words, *outputs = json.loads(line)
+    child = os.fork()
+    if not child:
+        for number, path in enumerate(outputs, 1):
+            os.dup2(os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY), number)
+        # Arrow may wait forever.
+        signal.alarm(60)
+        limit(room)
+        code = main(words)
+        sys.stdout.flush()
+        os._exit(code)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
+#: Runs a command line in a limit of so many MiB.
+Limited = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def python(code: str, *arguments: object, seconds: float = 60) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", LIMIT + code, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=seconds)
+@pytest.fixture(scope="module")
+def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Limited]:
+    folder = tmp_path_factory.mktemp("limited")
+    outputs = [folder / "out", folder / "err"]
+    command = [sys.executable, "-c", LIMIT + COMMANDS]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment()) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+
+        def run(room: int, *words: object) -> subprocess.CompletedProcess[str]:
+            print(json.dumps([room, [*map(str, words)], *map(str, outputs)]), file=server.stdin, flush=True)
+            code = int(server.stdout.readline())  # type: ignore[union-attr]
+            return subprocess.CompletedProcess(words, code, *(path.read_text() for path in outputs))
+
+        yield run
+
+
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", LIMIT + code]
+    return subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60)
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +91,10 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("room", [8, 20, 40, 180, 400])
-def test_a_query_of_a_fleet_ends(fleet: Path, room: int) -> None:
+def test_a_query_of_a_fleet_ends(limited: Limited, fleet: Path, room: int) -> None:
     """Before: waited forever at 16 MiB, ended by signal 11 at most limits up to 600 MiB."""
     query = "SELECT count(*) AS n FROM battery_status"
-    done = python(COMMAND, room, "fleet", "query", query, fleet / "fleet", "--format", "ndjson")
+    done = limited(room, "fleet", "query", query, fleet / "fleet", "--format", "ndjson")
     if done.returncode == 0:
         assert '"n":' in done.stdout
     else:
@@ -79,8 +112,8 @@ def test_a_query_of_a_fleet_ends(fleet: Path, room: int) -> None:
         ["cat", "a.ulg", "--where", "battery_status.voltage_v > 0", "-n", "3"],
     ],
 )
-def test_a_query_of_a_log_ends(fleet: Path, arguments: list[str], room: int) -> None:
-    done = python(COMMAND, room, *(fleet / "a.ulg" if word == "a.ulg" else word for word in arguments))
+def test_a_query_of_a_log_ends(limited: Limited, fleet: Path, arguments: list[str], room: int) -> None:
+    done = limited(room, *(fleet / "a.ulg" if word == "a.ulg" else word for word in arguments))
     assert done.returncode in (0, 1), (done.returncode, done.stderr)
     assert done.returncode == 0 or ("memory" in done.stderr and "internal error" not in done.stderr)
     assert done.returncode == 0 or room < 400
