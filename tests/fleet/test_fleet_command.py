@@ -10,6 +10,7 @@ import pytest
 import logreel
 from support.builders.fleets import firmware_log
 from support.harness.cli_runner import Run
+from support.harness.faults import Inline
 
 
 @pytest.fixture
@@ -101,17 +102,18 @@ def test_queries_cannot_read_or_write_anything_else(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.fixture
-def alike(tmp_path: Path) -> Path:
-    """Return a dataset with topics that share an alias, and topics that differ only in case."""
-    with logreel.create(tmp_path / "a.mcap") as out:
+@pytest.fixture(scope="module")
+def alike(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a dataset with topics that share an alias, and topics that differ only in case; nothing changes it."""
+    folder = tmp_path_factory.mktemp("alike")
+    with logreel.create(folder / "a.mcap") as out:
         schema = logreel.Schema("std_msgs/Int64", "ros1msg", "int64 data\n")
         for topic in ("/imu/data", "/imu_data", "/gps", "/GPS", "fix"):
             channel = out.add_channel(topic, schema)
             for n in range(3):
                 out.write(channel, 10**18 + n, {"data": n})
-    logreel.fleet.ingest(tmp_path / "a.mcap", tmp_path / "fleet", workers=1)
-    return tmp_path / "fleet"
+    logreel.fleet.ingest(folder / "a.mcap", folder / "fleet", engine=Inline())
+    return folder / "fleet"
 
 
 @pytest.mark.parametrize(
@@ -160,6 +162,7 @@ def test_query_and_dataset_come_in_the_order_of_sql(run: Run, alike: Path, tmp_p
     assert logreel.fleet.query("FROM fix", alike).num_rows == 3
     assert logreel.fleet.query(logreel.fleet.Dataset(alike), "FROM fix").num_rows == 3
     (tmp_path / "FROM fix").mkdir()
+    (tmp_path / "fleet").symlink_to(alike)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path)
         both = run("fleet", "query", "fleet", "FROM fix")
@@ -231,7 +234,7 @@ def test_hours_leave_out_logs_whose_clock_was_set(run: Run, logs: Path, tmp_path
         channel = out.add_channel("/x", logreel.Schema("std_msgs/Int64", "ros1msg", "int64 data\n"))
         for at in (0, 1_700_000_000 * 10**9):
             out.write(channel, at, {"data": 1})
-    run("fleet", "ingest", logs, "-o", tmp_path / "fleet", "--workers", "1")
+    logreel.fleet.ingest(logs, tmp_path / "fleet", engine=Inline())
     found = run("fleet", "report", tmp_path / "fleet", "--json").json
     assert [Path(path).name for path in found["spans"]] == ["jump.mcap"]
     assert next(iter(found["spans"].values())) == pytest.approx(1_700_000_000 / 3600)
@@ -242,7 +245,7 @@ def test_hours_leave_out_logs_whose_clock_was_set(run: Run, logs: Path, tmp_path
 
 def test_verify_gives_code_4_for_a_changed_file(run: Run, logs: Path, tmp_path: Path) -> None:
     fleet = tmp_path / "fleet"
-    run("fleet", "ingest", logs, "-o", fleet, "--workers", "1")
+    logreel.fleet.ingest(logs, fleet, engine=Inline())
     assert run("fleet", "verify", fleet).code == 0
     part = next(fleet.rglob("*.parquet"))
     part.write_bytes(part.read_bytes()[:-1])
@@ -260,7 +263,7 @@ def test_a_folder_that_is_no_dataset_is_refused(run: Run, tmp_path: Path, verb: 
 
 def test_a_damaged_catalogue_is_one_sentence(run: Run, logs: Path, tmp_path: Path) -> None:
     fleet = tmp_path / "fleet"
-    run("fleet", "ingest", logs, "-o", fleet, "--workers", "1")
+    logreel.fleet.ingest(logs, fleet, engine=Inline())
     manifest = next((fleet / "_catalog" / "logs").glob("*.json"))
     for text in (
         "",
