@@ -27,6 +27,7 @@ from logreel.errors import (
 from logreel.formats.mcap import index_builder, reader
 from logreel.io.remote import object_store, remote_source
 from logreel.io.remote import remote_source as sparse_copy
+from logreel.io.remote.address import parse
 from support.builders.fleets import fleet_log
 from support.builders.many_chunks import many_chunks_mcap
 from support.harness.cli_runner import Run
@@ -313,3 +314,18 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(MissingDependencyError, match=r"logreel\[remote\]"):
         logreel.open("https://example.com/a.bag")
+
+
+def test_an_object_of_a_web_server_is_connected_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def store(url: str) -> object:
+        return object_store.store_of(parse(url))
+
+    url = "http://127.0.0.1:9/x.ulg"
+    first = store(url)
+    assert store(url) is first
+    assert store("http://127.0.0.1:9/y.ulg") is not first
+    # No secret is kept after its last use.
+    for secret in ("http://user:word@127.0.0.1:9/x.ulg", f"{url}?signature=1"):
+        assert store(secret) is not store(secret)
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:7")
+    assert store(url) is not first

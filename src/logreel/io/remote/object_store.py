@@ -8,6 +8,7 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
+from functools import lru_cache
 from threading import Lock
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -51,6 +52,8 @@ _CLIENT_OPTIONS = (
     "proxy_excludes",
     "proxy_ca_certificate",
 )
+#: Variables of the environment that a client reads when it is made.
+_PROXIES = [f(f"{name}_proxy") for name in ("http", "https", "all", "no") for f in (str.lower, str.upper)]
 _CREDENTIALS = {
     "AWS": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SKIP_SIGNATURE=true for public objects",
     "GOOGLE": "GOOGLE_APPLICATION_CREDENTIALS, or GOOGLE_SKIP_SIGNATURE=true for public objects",
@@ -259,25 +262,11 @@ def _import() -> Any:
 
 def store_of(address: Address) -> Any:
     """Return the obstore Store of an address, configured by the environment; see docs/howto/remote.md."""
-    store = _import().store
-    client: dict[str, Any] = {
-        "connect_timeout": CONNECT_TIME,
-        "read_timeout": READ_TIME,
-        "timeout": REQUEST_TIME,
-    }
-    retry = {"max_retries": RETRIES, "retry_timeout": RETRY_TIME}
     if address.is_web:
-        # The address states whether the connection is encrypted.
-        client["allow_http"] = True
-        parts = urlsplit(address.root)
-        login, at, host = parts.netloc.rpartition("@")
-        if at:
-            # Sent to no other host, if there is a redirect.
-            code = b64encode(":".join(map(unquote, login.split(":", 1))).encode()).decode()
-            client["default_headers"] = {"Authorization": f"Basic {code}"}
-        root = urlunsplit(parts._replace(netloc=host))
-        return store.HTTPStore.from_url(root, client_options=client, retry_config=retry)
-    service = SERVICES[address.scheme]
+        # With a password or a signature it is not kept longer than it is used.
+        make = _web_store if address.root == address.name else _web_store.__wrapped__
+        return make(address.root, os.getpid(), *map(os.environ.get, _PROXIES))
+    client, service = _client_options(), SERVICES[address.scheme]
     endpoint = os.environ.get(f"{service}_ENDPOINT_URL_S3") or os.environ.get(f"{service}_ENDPOINT_URL") or ""
     if urlsplit(endpoint).hostname in _LOCAL_HOSTS:
         client["allow_http"] = True
@@ -286,7 +275,33 @@ def store_of(address: Address) -> Any:
         value = os.environ.get(f"{service}_{name.upper()}")
         if value:
             client[name] = value.lower() in ("1", "true", "yes", "on") if name[:6] == "allow_" else value
-    return store.from_url(address.root, client_options=client, retry_config=retry)
+    return _import().store.from_url(address.root, client_options=client, retry_config=_retries())
+
+
+@lru_cache(16)
+def _web_store(root: str, *_: object) -> Any:
+    """Return the Store of an object of a web server; one takes 5 ms to make, and keeps its connections.
+
+    It belongs to a process and the proxies that its environment names, which are the other arguments.
+    """
+    # The address states whether the connection is encrypted.
+    client = _client_options() | {"allow_http": True}
+    parts = urlsplit(root)
+    login, at, host = parts.netloc.rpartition("@")
+    if at:
+        # Sent to no other host, if there is a redirect.
+        code = b64encode(":".join(map(unquote, login.split(":", 1))).encode()).decode()
+        client["default_headers"] = {"Authorization": f"Basic {code}"}
+    plain = urlunsplit(parts._replace(netloc=host))
+    return _import().store.HTTPStore.from_url(plain, client_options=client, retry_config=_retries())
+
+
+def _client_options() -> dict[str, Any]:
+    return {"connect_timeout": CONNECT_TIME, "read_timeout": READ_TIME, "timeout": REQUEST_TIME}
+
+
+def _retries() -> dict[str, Any]:
+    return {"max_retries": RETRIES, "retry_timeout": RETRY_TIME}
 
 
 def check_shown(url: str) -> None:
