@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -37,17 +38,19 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
         yield served
 
 
-@pytest.fixture
-def build(tmp_path: Path) -> Callable[[str], bytes]:
-    """Return a function that builds a log of a kind."""
+@pytest.fixture(scope="module")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], bytes]:
+    """Return a function that builds a log of a kind, once."""
+    folder = tmp_path_factory.mktemp("many")
 
+    @functools.cache
     def made(kind: str) -> bytes:
         form, compression = kind.split("-")
         if form == "bddf":
             return many_blocks_bddf()
         if form == "mcap":
             return many_chunks_mcap(compression)
-        return many_chunks_bag(tmp_path / "many.bag", compression)
+        return many_chunks_bag(folder / "many.bag", compression)
 
     return made
 
