@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.harness.cli_runner import environment
-from support.harness.forked import AT_START, forked, forked_python
+from support.harness.forked import AT_START, forked, forked_python, run_forked
 from support.samples.mcap.builder import tiny
 
 #: A command of another package, found in the current folder, that executes the code in $ACT.
@@ -80,6 +80,23 @@ def test_output_and_exit_code_are_those_of_a_process(line: str) -> None:
 def test_a_command_ends_as_a_process_does(code: str, due: int | None) -> None:
     done = acts(code)
     assert due is None or done.returncode == due
+
+
+def test_a_command_without_its_client_is_the_same(folder: Path) -> None:
+    """Also where the server cannot run it, and where it is not waited for any longer."""
+    env = environment() | {"ACT": "print('said', flush=True); import os; os.write(2, b'told'); os._exit(7)"}
+    words = ("mcap", "act", "x.mcap")
+    for variables in (env, env | {"PYTHONHASHSEED": "1"}):
+        done = run_forked(forked(*words), variables, 60)
+        assert (done.returncode, done.stdout, done.stderr) == (7, b"said\n", b"told")
+        assert run_forked(forked(*words), variables, 60, joined=True).stdout == b"said\ntold"
+    code = "import os, time; open('pid', 'w').write(f'{os.getpid()} '); time.sleep(60)"
+    with pytest.raises(subprocess.TimeoutExpired):
+        run_forked(forked(*words), env | {"ACT": code}, 2)
+    end = time.monotonic() + 60
+    while Path("/proc", (folder / "pid").read_text().strip()).exists():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 SCRIPT = """

@@ -14,7 +14,7 @@ import pytest
 
 from logreel.cli import main
 from support.builders.sample_logs import damaged, hostile, incompatible, short_flight, tiny
-from support.harness.forked import forked_python
+from support.harness.forked import forked_python, run_forked
 
 SRC = Path(__file__).resolve().parents[3] / "src"
 
@@ -63,6 +63,8 @@ def spawn() -> Spawn:
         is_forked = imported or args[:2] == ("-m", "logreel")
         is_forked = is_forked and options.keys() <= {"input", "stdin", "check", "cwd"}
         command = forked_python(*args) if is_forked else [sys.executable, *map(str, args)]
+        if is_forked and options.keys() <= {"cwd"}:
+            return run_forked(command, environment(), seconds, **options)
         return subprocess.run(command, capture_output=True, env=environment(), timeout=seconds, **options)
 
     return call

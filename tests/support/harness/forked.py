@@ -30,13 +30,16 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
+
+from support.harness.forked_client import PROCESS, connected
 
 TESTS = Path(__file__).resolve().parents[2]
 SRC = TESTS.parent / "src"
 CLIENT = Path(__file__).with_name("forked_client.py")
+_START = ["-I", "-S", str(CLIENT)]
 #: Libraries that are imported before there are forks, and folders and modules of logreel that are not.
 LIBRARIES = (
     "pyarrow.compute",
@@ -66,8 +69,72 @@ def forked(*words: str | Path, path: str = str(SRC)) -> list[str]:
 def forked_python(*words: str | Path, path: str = str(SRC)) -> list[str]:
     """Return the command line that runs a script, ``-c`` with code, or ``-m logreel`` as ``forked`` does."""
     address = _server(os.getpid(), path) if hasattr(os, "pidfd_open") else ""
-    start = [sys.executable, "-I", "-S", str(CLIENT), address] if address else [sys.executable]
+    start = [sys.executable, *_START, address] if address else [sys.executable]
     return [*start, *map(str, words)]
+
+
+def run_forked(
+    command: list[str],
+    variables: Mapping[str, str],
+    seconds: float,
+    cwd: str | Path | None = None,
+    joined: bool = False,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command line of ``forked`` without its client, which is a process, too; there is nothing to read for it.
+
+    joined  True: standard error is part of standard output
+    """
+    start, (address, *words) = command[1:4], command[4:] or [""]
+    if start == _START:
+        own = {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
+        with contextlib.ExitStack() as stack:
+            reads, writes = zip(*(os.pipe() for _ in range(1 if joined else 2)), strict=True)
+            for handle in reads:
+                stack.callback(os.close, handle)
+            nothing = os.open(os.devnull, os.O_RDONLY)
+            try:
+                streams = [nothing, writes[0], writes[-1]]
+                server = connected(address, words, os.fspath(cwd or os.getcwd()), own, streams)
+            finally:
+                for handle in (nothing, *writes):
+                    os.close(handle)
+            # What is closed before the command has ended ends it.
+            stack.callback(server.close)
+            answer, outputs = _received(server.fileno(), reads, command, seconds)
+        if answer != PROCESS:
+            return subprocess.CompletedProcess(command, int(answer or b"70"), *outputs)
+    return subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if joined else subprocess.PIPE,
+        env=variables,
+        timeout=seconds,
+        cwd=cwd,
+        check=False,
+    )
+
+
+def _received(
+    server: int, reads: Sequence[int], command: list[str], seconds: float
+) -> tuple[bytes, list[bytes]]:
+    """Return the answer of a server, and what a command writes to pipes, when all have ended."""
+    end, found = time.monotonic() + seconds, {handle: bytearray() for handle in (server, *reads)}
+    poll, left = select.poll(), set(found)
+    for handle in found:
+        poll.register(handle, select.POLLIN)
+    while left:
+        ready = poll.poll(max(0, end - time.monotonic()) * 1000)
+        if not ready:
+            raise subprocess.TimeoutExpired(command, seconds)
+        for handle, _ in ready:
+            if data := os.read(handle, 1 << 16):
+                found[handle] += data
+            else:
+                poll.unregister(handle)
+                left.remove(handle)
+    answer, *outputs = map(bytes, found.values())
+    return answer, outputs
 
 
 @functools.cache
@@ -188,7 +255,7 @@ class Server:
             connection.close()
             return None
         if start_variables(request.environment) != self._own:
-            connection.sendall(b"process")
+            connection.sendall(PROCESS)
             connection.close()
         elif pid := os.fork():
             end = os.pidfd_open(pid)

@@ -91,26 +91,39 @@ def commands(block: Block) -> Iterator[tuple[int, str, str]]:
         yield line, re.sub(r"\\\n(> )?", "", call[1]), output.rstrip("\n")
 
 
+def words_alone(command: str) -> list[str]:
+    """Return the arguments of a line that needs no shell: ``logreel`` with plain words, or words in single quotes."""
+    if not re.fullmatch(r"logreel( +([\w./:,=@%^+-]|'[^'\n]*')+)* *", command):
+        return []
+    return shlex.split(command)[1:]
+
+
 def run_command(page: str, line: int, command: str, expected: str, program: Sequence[str] = PROCESS) -> None:
     """Run a shell line in which *program* is ``logreel``, pipes included; without it that of this interpreter."""
     plain = re.sub(r"(?<![\w./])\./logreel\b", "logreel", command)
-    script = f'logreel() {{ {shlex.join(program)} "$@"; }}\n{plain}\n'
-    done = subprocess.run(
-        ["sh", "-c", script],
-        env={**os.environ, **ENVIRONMENT},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, f"{page}:{line}: {command}: exit {done.returncode}\n{done.stdout}"
+    variables = {**os.environ, **ENVIRONMENT}
+    if tuple(program) != PROCESS and (words := words_alone(plain)):
+        from support.harness.forked import run_forked
+
+        done = run_forked([*program, *words], variables, 300, joined=True)
+    else:
+        script = f'logreel() {{ {shlex.join(program)} "$@"; }}\n{plain}\n'
+        done = subprocess.run(
+            ["sh", "-c", script],
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=300,
+            check=False,
+        )
+    output = done.stdout.decode().replace("\r\n", "\n")
+    assert done.returncode == 0, f"{page}:{line}: {command}: exit {done.returncode}\n{output}"
     if expected:
         example = doctest.Example(command, expected + "\n")
         checker = doctest.OutputChecker()
-        if not checker.check_output(example.want, done.stdout, FLAGS):
-            difference = checker.output_difference(example, done.stdout, FLAGS)
+        if not checker.check_output(example.want, output, FLAGS):
+            difference = checker.output_difference(example, output, FLAGS)
             raise AssertionError(f"{page}:{line}: {command}\n{difference}")
 
 
