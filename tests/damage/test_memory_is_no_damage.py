@@ -89,6 +89,7 @@ def test_memory_that_duckdb_lacks(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     log = logreel.open(flight(1))
     broken = Broken(duckdb.OutOfMemoryException("Out of Memory Error: Allocation failure"))
     monkeypatch.setattr(duckdb, "connect", broken.fail)
+    monkeypatch.setattr("logreel.ops.query.sql._idle", [])
     for job in (
         lambda: logreel.sql("SELECT 1", log),
         lambda: logreel.slice(log, tmp_path / "out.ulg", where="battery_status.voltage_v > 1"),

@@ -40,6 +40,10 @@ CLOSED = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
 }
+#: Most memory of a borrowed database.
+MEMORY = "1GB"
+#: Databases that nobody has borrowed: connecting takes longer than testing messages of a small log.
+_idle: list[Any] = []
 
 
 def import_duckdb() -> Any:
@@ -51,11 +55,12 @@ def import_duckdb() -> Any:
     return duckdb
 
 
-def connect(duckdb: Any, memory: str | None = None, *, spill: bool = True) -> Any:
+def connect(duckdb: Any, memory: str | None = None, *, spill: bool = True, threads: bool = True) -> Any:
     """Return a new connection.
 
-    memory  most memory that it uses, such as ``256MB``; None: DuckDB's default
-    spill   whether what does not fit is written to temporary files
+    memory   most memory that it uses, such as ``256MB``; None: DuckDB's default
+    spill    whether what does not fit is written to temporary files
+    threads  whether it may start threads
 
     Raises MemoryError if DuckDB cannot allocate.
     """
@@ -64,7 +69,7 @@ def connect(duckdb: Any, memory: str | None = None, *, spill: bool = True) -> An
         config["memory_limit"] = memory
     if not spill:
         config["temp_directory"] = ""
-    if has_limited_room():
+    if not threads or has_limited_room():
         # A thread of DuckDB ends the process where it cannot allocate; the thread of the caller gets an error.
         config["threads"] = "1"
         if int(duckdb.__version__.partition(".")[0]) >= 2:
@@ -91,6 +96,28 @@ def connecting(duckdb: Any, memory: str | None = None, *, spill: bool = True) ->
             yield connection.result
         finally:
             connection.result().close()
+
+
+@contextmanager
+def borrowed(duckdb: Any) -> Iterator[Any]:
+    """Yield a connection to an empty database, which is kept for the next caller unless the block raises.
+
+    Its configuration is locked; the block must create nothing but what ends with the connection. It has no threads, so
+    that a fork of the process can use it, too.
+    """
+    with memory_errors(duckdb):
+        try:
+            database = _idle.pop()
+        except IndexError:
+            database = connect(duckdb, MEMORY, spill=False, threads=False)
+            database.execute("SET lock_configuration = true")
+    try:
+        with database.cursor() as con:
+            yield con
+    except BaseException:
+        database.close()
+        raise
+    _idle.append(database)
 
 
 @contextmanager

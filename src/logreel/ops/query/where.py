@@ -35,6 +35,7 @@ from logreel.ops.query.sql import (
     Bounds,
     Tables,
     answer,
+    borrowed,
     bounded,
     connect,
     import_duckdb,
@@ -215,7 +216,7 @@ def parsed_expression(
 def _parsed_by_duckdb(text: str) -> str:
     """Return an expression as JSON that DuckDB makes of it; raises ValueError if it cannot."""
     duckdb = import_duckdb()
-    with memory_errors(duckdb), connect(duckdb) as con:
+    with memory_errors(duckdb), borrowed(duckdb) as con:
         query = "SELECT json_serialize_sql(?::VARCHAR)"
         try:
             return str(con.execute(query, [f"SELECT {_alone(text)}"]).fetchall()[0][0])
@@ -274,8 +275,6 @@ _BARE = re.compile(r"(?:^|[\s(])(/[A-Za-z]\w*(?:/\w+)*)")
 _TABLE = "~messages"
 #: The query, whose second ``true`` is replaced by a condition.
 _FRAME = f'SELECT CAST((true AND true) AS BOOLEAN) FROM "{_TABLE}"'
-#: Most memory that DuckDB uses for a batch.
-MEMORY = "1GB"
 #: Most topics that a note names.
 NAMED = 5
 
@@ -531,13 +530,12 @@ class Tester:
     def __enter__(self) -> Tester:
         self._duckdb = import_duckdb()
         with memory_errors(self._duckdb), ExitStack() as stack:
-            self._con = stack.enter_context(connect(self._duckdb, MEMORY, spill=False))
-            self._con.execute("SET lock_configuration = true")
+            self._con = stack.enter_context(borrowed(self._duckdb))
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
 
     def test(self, applied: Applied, rows: I64) -> NDArray[np.bool_]:
         """Return bool[n]: which messages of the channel at *rows* meet the condition.
