@@ -12,6 +12,7 @@ import re
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def _mcap(source: Path, folder: Path) -> tuple[Path, Iterable[str]]:
 
 def _record(source: Path, folder: Path) -> tuple[Path, Iterable[str]]:
     out = folder / f"out{source.suffix}"
-    lines = [json.dumps({"topic": t, "time_ns": n, "data": data}) for t, n, data in _shown(source)]
+    lines = [json.dumps({"topic": t, "time_ns": n, "data": data}) for t, n, data in _shown_of_source(source)]
     # What is left out is reported with its line number.
     reported = (
         _LINE.sub(lambda found: lines[int(found[1]) - 1], text)
@@ -120,7 +121,12 @@ def _delivered(path: Path, as_bytes: bool) -> Bag:
         for topic in log.channels:
             found[topic] = Counter((m.time, bytes(m.data)) for m in log.messages([topic]))
         return found
-    for topic, time, data in _shown(path):
+    return _counted(_shown(path))
+
+
+def _counted(shown: Iterable[tuple[str, int, Any]]) -> Bag:
+    found: Bag = {}
+    for topic, time, data in shown:
         found.setdefault(topic, Counter())[time, json.dumps(data, sort_keys=True)] += 1
     return found
 
@@ -132,6 +138,18 @@ def _shown(path: Path) -> Iterator[tuple[str, int, Any]]:
             yield m.channel.topic, m.time, to_json_values(m.decode())
 
 
+# A source is written in several ways, one after another.
+@lru_cache(maxsize=6)
+def _shown_of_source(source: Path) -> list[tuple[str, int, Any]]:
+    return list(_shown(source))
+
+
+@lru_cache(maxsize=6)
+def _due(source: Path, as_bytes: bool) -> Bag:
+    """Return what ``_delivered`` does, of a source, which does not change."""
+    return _delivered(source, True) if as_bytes else _counted(_shown_of_source(source))
+
+
 def _unreported_losses(source: Path, way: str, folder: Path) -> list[str]:
     """Return the messages of *source* that are neither written nor reported as left out."""
     try:
@@ -139,7 +157,7 @@ def _unreported_losses(source: Path, way: str, folder: Path) -> list[str]:
     except IncompleteOutputError as error:
         # Nothing was written, with a sentence for each thing that could not be.
         return [] if error.skipped else ["everything"]
-    due, found = (_delivered(path, way != "record") for path in (source, out))
+    due, found = _due(source, way != "record"), _delivered(out, way != "record")
     reported = tuple(reported)
     return [
         f"{(rows - found.get(topic, Counter())).total()} of {rows.total()} messages of {topic!r}"
@@ -148,18 +166,33 @@ def _unreported_losses(source: Path, way: str, folder: Path) -> list[str]:
     ]
 
 
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for logs that several tests read."""
+    return tmp_path_factory.mktemp("sources")
+
+
+def _at(path: Path, data: bytes) -> Path:
+    """Write *data* to *path*, if that is not done, and return it."""
+    if not path.exists():
+        path.parent.mkdir(parents=True)
+        path.write_bytes(data)
+    return path
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", LOGS)
-def test_every_delivered_message_is_written_or_reported(name: str, way: str, tmp_path: Path) -> None:
-    source = tmp_path / f"source{name.partition(' ')[0]}"
-    source.write_bytes(LOGS[name]())
+def test_every_delivered_message_is_written_or_reported(
+    name: str, way: str, sources: Path, tmp_path: Path
+) -> None:
+    source = _at(sources / name / f"source{name.partition(' ')[0]}", LOGS[name]())
     assert _unreported_losses(source, way, tmp_path) == []
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("suffix", SAMPLES)
 def test_messages_of_real_logs_are_written_or_reported(
-    suffix: str, way: str, shared: Path, tmp_path: Path
+    suffix: str, way: str, shared: Path, sources: Path, tmp_path: Path
 ) -> None:
     seen = 0
     for path in sorted((shared / "data").glob(PLACES.get(suffix, f"**/*{suffix}"))):
@@ -167,8 +200,7 @@ def test_messages_of_real_logs_are_written_or_reported(
             continue
         folder = tmp_path / str(seen)
         folder.mkdir()
-        source = folder / f"source{suffix}"
-        source.write_bytes(path.read_bytes())
+        source = _at(sources / path.relative_to(shared) / f"source{suffix}", path.read_bytes())
         try:
             logreel.open(source)
         except LogError:
