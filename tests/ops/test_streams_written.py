@@ -14,9 +14,9 @@ import logreel
 from logreel.errors import UsageError
 from logreel.io import two_pass
 from logreel.ops.rewrite import streams
-from support.formats import sample_log, written_formats
+from support.formats import small_log, written_formats
 
-SAMPLES = {name: sample_log(name) for name in written_formats()}
+SAMPLES = {name: small_log(name) for name in written_formats()}
 #: Writers that never change bytes that they have appended.
 AT_ONCE = {"bddf", "mcap"}
 

@@ -18,7 +18,7 @@ from logreel.formats.bddf import writer as index_writer
 from logreel.io import two_pass
 from logreel.outputs.slice_stream import kinds
 from logreel.registry.format import Format
-from support.formats import sample_log, written_formats
+from support.formats import small_log, written_formats
 from support.harness.serving import Client, running
 
 SAMPLES = {name: f"{name}{fmt.suffixes[0]}" for name, fmt in written_formats().items()}
@@ -28,7 +28,7 @@ SAMPLES = {name: f"{name}{fmt.suffixes[0]}" for name, fmt in written_formats().i
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("served")
     for name, file in SAMPLES.items():
-        (folder / file).write_bytes(sample_log(name))
+        (folder / file).write_bytes(small_log(name))
     return folder
 
 

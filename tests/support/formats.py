@@ -27,6 +27,16 @@ _SAMPLES = {
     "rosbag2": rosbag2_robot,
     "ulog": flight,
 }
+#: The same with the same channels and records in less time, and in several chunks where the format has chunks.
+_SMALL = {
+    "bddf": lambda: bddf_walk(3.0),
+    "carla": lambda: carla_drive(4.0).bytes(),
+    "koblenz": lambda: koblenz_drive(0.5, packets=2),
+    "mcap": lambda: mcap_walk(6.0),
+    "rosbag": lambda: rosbag_drive(2.0, chunk_bytes=64 << 10),
+    "rosbag2": lambda: rosbag2_robot(60, 3000),
+    "ulog": lambda: flight(3.0),
+}
 
 
 def builtin_formats() -> dict[str, Format]:
@@ -43,3 +53,9 @@ def written_formats() -> dict[str, Format]:
 def sample_log(name: str) -> bytes:
     """Return a realistic log of a built-in format."""
     return _SAMPLES[name]()
+
+
+@cache
+def small_log(name: str) -> bytes:
+    """Return a log of a built-in format with all that ``sample_log`` has in it, but fewer messages."""
+    return _SMALL[name]()
