@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import random
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from support.samples.carla.drive import drive as carla_drive
 from support.samples.rosbag.builder import drive
 
 
+@cache
 def decoder(descriptors: bytes) -> Any:
     pool = descriptor_pool.DescriptorPool()
     listed = descriptor_pb2.FileDescriptorSet.FromString(descriptors)
