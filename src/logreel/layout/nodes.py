@@ -190,12 +190,17 @@ class Measure(NamedTuple):
     rest: bool = False
 
 
+_OF_SCALARS = {name: Measure(size, size) for name, (_, size, *_) in SCALARS.items()}
+
+
 def measure(node: Node, memo: dict[int, Measure] | None = None, level: int = 0) -> Measure:
     """Return the Measure of *node*.
 
     Takes time by distinct nodes, not by the size of the tree, which shared parts can make exponentially larger.
     Raises DefinitionError for nodes that cannot be decoded, or are too large or too deep to walk.
     """
+    if type(node) is Scalar and level < MAX_DEPTH:
+        return _OF_SCALARS[node.type]
     memo = {} if memo is None else memo
     # The key is the identity: hashing a frozen dataclass walks the whole tree below it.
     known = memo.get(id(node))
@@ -211,7 +216,7 @@ def measure(node: Node, memo: dict[int, Measure] | None = None, level: int = 0) 
 def _measure(node: Node, memo: dict[int, Measure], level: int) -> Measure:
     match node:
         case Scalar(type=t):
-            return Measure(SCALARS[t][1], SCALARS[t][1])
+            return _OF_SCALARS[t]
         case Time():
             return Measure(8, 8)
         case Padding(size=n):
@@ -245,16 +250,13 @@ def _measure(node: Node, memo: dict[int, Measure], level: int) -> Measure:
             nodes = extent.nodes * (n if extent.size == 0 else 1) + 1
             return Measure(size, extent.least * n, nodes, runs, extent.height + 1)
         case Struct(fields=fields):
+            if not fields:
+                return Measure(0, 0)
             parts = [measure(f.node, memo, level) for f in fields]
-            sizes = [part.size for part in parts if part.size is not None]
-            return Measure(
-                sum(sizes) if len(sizes) == len(parts) else None,
-                sum(part.least for part in parts),
-                1 + sum(part.nodes for part in parts),
-                max(1, sum(part.runs for part in parts)),
-                1 + max((part.height for part in parts), default=0),
-                any(part.rest for part in parts),
-            )
+            sizes, least, nodes, runs, heights, rest = zip(*parts, strict=True)
+            known = [size for size in sizes if size is not None]
+            size = sum(known) if len(known) == len(parts) else None
+            return Measure(size, sum(least), 1 + sum(nodes), max(1, sum(runs)), 1 + max(heights), any(rest))
 
 
 def _checked_width(width: int) -> int:
