@@ -253,10 +253,16 @@ def _measure(node: Node, memo: dict[int, Measure], level: int) -> Measure:
             if not fields:
                 return Measure(0, 0)
             parts = [measure(f.node, memo, level) for f in fields]
-            sizes, least, nodes, runs, heights, rest = zip(*parts, strict=True)
-            known = [size for size in sizes if size is not None]
-            size = sum(known) if len(known) == len(parts) else None
-            return Measure(size, sum(least), 1 + sum(nodes), max(1, sum(runs)), 1 + max(heights), any(rest))
+            sizes, least, counts, runs_of, heights, rest = zip(*parts, strict=True)
+            known = [part for part in sizes if part is not None]
+            return Measure(
+                sum(known) if len(known) == len(parts) else None,
+                sum(least),
+                1 + sum(counts),
+                max(1, sum(runs_of)),
+                1 + max(heights),
+                any(rest),
+            )
 
 
 def _checked_width(width: int) -> int:
