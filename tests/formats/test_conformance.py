@@ -11,7 +11,7 @@ import pytest
 from logreel.registry.format import Format
 from logreel.testing import FormatSuite
 from support.builders.contents import SAMPLES
-from support.formats import builtin_formats, sample_log
+from support.formats import builtin_formats, small_log
 from support.samples.carla.builder import eventful
 
 #: Logs shorter than the sample of the format; damage in depth is tried by tests/damage.
@@ -28,7 +28,7 @@ TESTS = sorted(name for name in vars(FormatSuite) if name.startswith("test_"))
 def test_format_passes_the_suite_for_formats(fmt: Format, test: str) -> None:
     class Suite(FormatSuite):
         format = fmt
-        samples = [SHORT.get(fmt.name) or partial(sample_log, fmt.name)]  # noqa: RUF012
+        samples = [SHORT.get(fmt.name) or partial(small_log, fmt.name)]  # noqa: RUF012
         cuts = mutations = 10
         always = ALWAYS.get(fmt.name, ())
         completed = COMPLETED.get(fmt.name, ())
