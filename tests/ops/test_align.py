@@ -216,8 +216,8 @@ def between(log: logreel.Log, topic: str, path: str, at: NDArray[np.int64]) -> N
     [
         (short_flight(), "vehicle_attitude", "q"),
         (short_flight(), "battery_status", "voltage_v"),
-        (drive(), "/odom", "pose.pose.position.x"),
-        (drive(), "/odom", "pose.covariance"),
+        (drive(3.0), "/odom", "pose.pose.position.x"),
+        (drive(3.0), "/odom", "pose.covariance"),
     ],
 )
 def test_linear_puts_floats_on_the_line_between_two_messages(

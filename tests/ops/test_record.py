@@ -23,7 +23,7 @@ from logreel.ops.json_values import to_json_values
 from logreel.ops.record import Recorded, record
 from logreel.ops.record import lines as pipe_lines
 from support.builders.contents import SAMPLES, sample
-from support.formats import builtin_formats, sample_log
+from support.formats import builtin_formats, small_log
 
 SECOND = 10**9
 
@@ -69,7 +69,7 @@ def test_lines_of_cat_are_recorded(suffix: str, tmp_path: Path) -> None:
 
 def test_a_log_of_any_format_is_recorded_as_any_other(suffix: str, tmp_path: Path) -> None:
     for fmt in builtin_formats().values():
-        due = lines(logreel.open(sample_log(fmt.name)), 25)
+        due = lines(logreel.open(small_log(fmt.name)), 25)
         done = record(due, tmp_path / f"{fmt.name}{suffix}", ahead=25)
         found = logreel.open(done.path)
         assert found.message_count == done.messages == done.lines - done.broken

@@ -16,7 +16,7 @@ import pytest
 import logreel
 from logreel.io import append_file as old_file
 from logreel.io import platform
-from support.formats import builtin_formats, sample_log
+from support.formats import builtin_formats, small_log
 
 #: Formats whose logs can be continued, with their samples.
 NAMES = sorted(name for name, fmt in builtin_formats().items() if fmt.append is not None)
@@ -50,7 +50,7 @@ def sample(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Return the path of a sample of each format."""
     fmt = builtin_formats()[request.param]
     path = tmp_path / f"a{fmt.suffixes[0]}"
-    path.write_bytes(sample_log(fmt.name))
+    path.write_bytes(small_log(fmt.name))
     return path
 
 
