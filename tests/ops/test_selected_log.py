@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,6 +23,7 @@ from logreel.ops.selection import Selection
 from logreel.registry.registry import FORMATS
 from support.builders.contents import SAMPLES
 from support.formats import sample_log, small_log, written_formats
+from support.harness.equal_tables import have_same_bytes
 from support.harness.range_server import serving_ranges
 from support.harness.written_files import written_files
 from support.samples.ulog.builder import flight
@@ -69,7 +71,8 @@ class Rows:
 
 def is_same(one: Any, other: Any) -> bool:
     """Return whether two columns are equal, NaN being equal to NaN."""
-    return bool(one.equals(other)) or str(one.to_pylist()) == str(other.to_pylist())
+    tables = (pa.table({"column": column}) for column in (one, other))
+    return have_same_bytes(*tables) or str(one.to_pylist()) == str(other.to_pylist())
 
 
 def answers(log: Log) -> dict[str, Any]:

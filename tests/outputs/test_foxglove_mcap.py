@@ -36,13 +36,13 @@ ADDED = {
         "~text/Log": 11,
     },
     ".vel": {
-        "GPSDataM/LocationFix": 3,
-        "ImageM/0/CompressedImage": 10,
-        "ImageM/1/CompressedImage": 10,
-        "RobotPoseM/PoseInFrame": 100,
-        "VelodyneRawDataM/PointCloud": 40,
-        "LaserRange2DDataM/front/LaserScan": 20,
-        "LaserRange2DDataM/rear/LaserScan": 80,
+        "GPSDataM/LocationFix": 2,
+        "ImageM/0/CompressedImage": 5,
+        "ImageM/1/CompressedImage": 5,
+        "RobotPoseM/PoseInFrame": 50,
+        "VelodyneRawDataM/PointCloud": 20,
+        "LaserRange2DDataM/front/LaserScan": 10,
+        "LaserRange2DDataM/rear/LaserScan": 40,
     },
 }
 

@@ -36,7 +36,7 @@ SAMPLES = {
     ".bddf": patrol,
     ".mcap": lambda: walk(6.0),
     ".ulg": lambda: flight(3.0),
-    ".vel": lambda: koblenz.drive(2.0, packets=2),
+    ".vel": lambda: koblenz.drive(1.0, packets=2),
     ".rec": lambda: carla.drive(4.0).bytes(),
     ".db3": lambda: robot(60, 3000),
 }
