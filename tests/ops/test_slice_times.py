@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import logreel
 from logreel.errors import UsageError
-from support.builders.contents import SAMPLES, content, other_content, real, sample
+from support.builders.contents import SAMPLES, Content, content, other_content, real, sample
 from support.samples.ulog.builder import Builder
 from support.samples.ulog.builder import flight as ulog_flight
 
@@ -37,6 +37,11 @@ def bounds(log: logreel.Log) -> tuple[int | None, int | None]:
 @functools.cache
 def _source(suffix: str) -> bytes:
     return SAMPLES[suffix]()
+
+
+@functools.cache
+def content_of_source(suffix: str) -> Content:
+    return content(logreel.open(_source(suffix)))
 
 
 def source_in(folder: Path, suffix: str) -> logreel.Log:
@@ -120,28 +125,38 @@ def test_split_and_merged_is_the_log_over_its_span(
     options: list[dict[str, Any]] = [
         {"every": max(1, int(part * (log.end - log.start)))},
         {"size": max(40_000, int(part * log.size))},
-        {"by_topic": True},
     ]
-    same = content(log)
     for n, how in enumerate(options):
-        parts = logreel.split(log, folder / f"parts{n}", **how)
-        merged = logreel.open(logreel.merge([one.path for one in parts], folder / f"merged{n}{suffix}").path)
-        found = content(merged)
-        assert {name: found[name] for name in same if name[0] != "~" and same[name][1]} == {
-            name: rows for name, rows in same.items() if name[0] != "~" and rows[1]
-        }
-        assert merged.utc_offset == log.utc_offset
-        if "by_topic" in how:
-            # Each part of one topic begins with it, not where the log did.
-            assert span(merged) == span(log)
-            assert merged.end == log.end
-        else:
-            assert bounds(merged) == bounds(log)
-        for one in parts:
-            each = logreel.open(one.path)
-            if one.messages and (each.start, how) != (log.start, how):
-                assert bounds(each) == span(each, log.start)
-            assert each.utc_offset == log.utc_offset
+        check_split_and_merged(log, content_of_source(suffix), folder / f"{n}", how)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_split_by_topic_and_merged_is_the_log_over_its_span(suffix: str, tmp_path: Path) -> None:
+    log = source_in(tmp_path, suffix)
+    check_split_and_merged(log, content_of_source(suffix), tmp_path / "topics", {"by_topic": True})
+
+
+def check_split_and_merged(log: logreel.Log, same: Content, folder: Path, how: dict[str, Any]) -> None:
+    folder.mkdir()
+    suffix = Path(log.name).suffix
+    parts = logreel.split(log, folder / "parts", **how)
+    merged = logreel.open(logreel.merge([one.path for one in parts], folder / f"merged{suffix}").path)
+    found = content(merged)
+    assert {name: found[name] for name in same if name[0] != "~" and same[name][1]} == {
+        name: rows for name, rows in same.items() if name[0] != "~" and rows[1]
+    }
+    assert merged.utc_offset == log.utc_offset
+    if "by_topic" in how:
+        # Each part of one topic begins with it, not where the log did.
+        assert span(merged) == span(log)
+        assert merged.end == log.end
+    else:
+        assert bounds(merged) == bounds(log)
+    for one in parts:
+        each = logreel.open(one.path)
+        if one.messages and (each.start, how) != (log.start, how):
+            assert bounds(each) == span(each, log.start)
+        assert each.utc_offset == log.utc_offset
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
