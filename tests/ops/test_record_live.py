@@ -20,7 +20,7 @@ from logreel.log.scan import Schema
 from logreel.ops.record import Feed, LiveChannel, record
 from logreel.ops.record.source import LiveQueue
 from support.builders.contents import SAMPLES
-from support.formats import builtin_formats, sample_log
+from support.formats import builtin_formats, small_log
 from support.harness.cli_runner import Spawn
 
 SECOND = 10**9
@@ -80,7 +80,7 @@ def test_several_sources_are_one_log(suffix: str, tmp_path: Path) -> None:
 def test_channels_of_any_log_are_recorded_live(tmp_path: Path) -> None:
     for end in SAMPLES:
         fmt = next(one for one in builtin_formats().values() if end in one.suffixes)
-        before = logreel.open(sample_log(fmt.name))
+        before = logreel.open(small_log(fmt.name))
         real = [ch for ch in before.match(None) if before.index.rules[ch.number].synthetic is None]
 
         def run(feed: Feed, before: logreel.Log = before, real: list[logreel.Channel] = real) -> None:

@@ -193,12 +193,12 @@ def test_fifty_clients_at_once_get_correct_slices(tmp_path: Path) -> None:
     from support.samples.rosbag.builder import drive
     from support.samples.ulog.builder import flight
 
-    (tmp_path / "a.ulg").write_bytes(flight(60))
-    (tmp_path / "b.bag").write_bytes(drive())
+    (tmp_path / "a.ulg").write_bytes(flight(12))
+    (tmp_path / "b.bag").write_bytes(drive(7.0))
     due = {}
     for name in ("a.ulg", "b.bag"):
         for n in range(5):
-            wish = {"start": f"+{n}s", "end": f"+{n + 2 if name == 'b.bag' else 40}s"}
+            wish = {"start": f"+{n}s", "end": f"+{n + 2 if name == 'b.bag' else 8}s"}
             logreel.slice(tmp_path / name, tmp_path / f".{n}{name}", **wish)
             due[name, n] = wish, (tmp_path / f".{n}{name}").read_bytes()
     with running(tmp_path) as client, ThreadPoolExecutor(50) as pool:
