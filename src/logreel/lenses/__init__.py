@@ -8,10 +8,11 @@ reads, and converts them to common units. Lenses of other packages are LensFinde
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from logreel.lenses.base import LensFinder, Scaled, members
+from logreel.lenses.base import LensFinder, Scaled, members, nodes_of
 from logreel.lenses.cloud import (
     LaserScan,
     Marker,
@@ -66,6 +67,7 @@ from logreel.log.scan import TextLine
 from logreel.registry.registry import Registry
 
 if TYPE_CHECKING:
+    from logreel.layout.layout import Layout
     from logreel.log.log import Channel, Log
 
 __all__ = [
@@ -143,7 +145,8 @@ LENSES: Registry[LensFinder] = Registry(
     },
     LensFinder,
 )
-_OWN = tuple(LENSES.own().values())
+_BY_FIELDS = tuple(finder for finder in LENSES.own().values() if finder.by_fields)
+_BY_CHANNEL = tuple(finder for finder in LENSES.own().values() if not finder.by_fields)
 
 
 def lenses(ch: Channel) -> list[Lens]:
@@ -160,8 +163,9 @@ def _named_lenses(ch: Channel) -> Iterator[tuple[str, Lens]]:
     nodes = members(ch)
     if not nodes:
         return
-    for finder in _OWN:
-        lens = finder.find(nodes if finder.by_fields else ch)
+    yield from _by_fields(ch.layout)
+    for finder in _BY_CHANNEL:
+        lens = finder.find(ch)
         if lens is not None:
             yield finder.name, lens
     for name, finder in list(LENSES.added().items()):
@@ -172,6 +176,14 @@ def _named_lenses(ch: Channel) -> Iterator[tuple[str, Lens]]:
             continue
         if lens is not None:
             yield finder.name, lens
+
+
+@lru_cache(maxsize=1024)
+def _by_fields(layout: Layout) -> tuple[tuple[str, Lens], ...]:
+    """Return the lenses of logreel that fit the fields of a Layout, with their names; verbs ask several times."""
+    nodes = nodes_of(layout.record)
+    fitting = ((finder.name, finder.find(nodes)) for finder in _BY_FIELDS)
+    return tuple((name, lens) for name, lens in fitting if lens is not None)
 
 
 _KNOWN: WeakKeyDictionary[Log, dict[str, list[Lens]]] = WeakKeyDictionary()

@@ -443,10 +443,9 @@ _UNALIGNED = (("pose_frame", 2), ("local_frame", 1))
 
 def find_local_pose(nodes: Nodes) -> LocalPose | None:
     """Return the LocalPose that *nodes* describe, or None."""
-    stamp = find_stamp(nodes)
     # Flight controllers stamp their messages with microseconds, and use aerospace axes.
     if nodes.get("timestamp") == Scalar("uint64"):
-        return _of_flight_controller(nodes, stamp)
+        return _of_flight_controller(nodes)
     for path in ("", "pose", "pos"):
         inner = (
             nodes_of(nodes.get(path)) if isinstance(nodes.get(path), Struct) else nodes if not path else {}
@@ -455,11 +454,12 @@ def find_local_pose(nodes: Nodes) -> LocalPose | None:
         if angle and is_float(inner.get("x")) and is_float(inner.get("y")) and "w" not in inner:
             at = path + "." if path else ""
             high = ("z",) if is_float(inner.get("z")) else ()
-            return LocalPose(tuple(at + name for name in ("x", "y", *high)), None, at + angle, stamp=stamp)
+            path_of_place = tuple(at + name for name in ("x", "y", *high))
+            return LocalPose(path_of_place, None, at + angle, stamp=find_stamp(nodes))
     return None
 
 
-def _of_flight_controller(nodes: Nodes, stamp: Stamp | None) -> LocalPose | None:
+def _of_flight_controller(nodes: Nodes) -> LocalPose | None:
     """Return the LocalPose in a message of a flight controller: an estimate, a wanted pose, or the true one."""
     quad = next((name for name in _QUATERNIONS if _is_array(nodes.get(name), 4)), None)
     heading = next((name for name in ("heading", "yaw") if is_float(nodes.get(name))), None)
@@ -478,7 +478,7 @@ def _of_flight_controller(nodes: Nodes, stamp: Stamp | None) -> LocalPose | None
         None if quad else heading,
         _VALID if place and _VALID in nodes else None,
         True,
-        stamp,
+        find_stamp(nodes),
         _TURNED if quad == "q_d" and _TURNED in nodes else None,
         tuple(name for name in _RESETS if is_number(nodes.get(name))),
         unaligned,
@@ -487,8 +487,10 @@ def _of_flight_controller(nodes: Nodes, stamp: Stamp | None) -> LocalPose | None
 
 def find_named_position(ch: Channel) -> LocalPose | None:
     """Return the LocalPose of a channel named ``position`` whose messages are three numbers in metres, or None."""
+    if ch.topic.rpartition("/")[2] != "position":
+        return None
     values = {name: node for name, node in members(ch).items() if name != "sample"}
-    if ch.topic.rpartition("/")[2] != "position" or len(values) != 1:
+    if len(values) != 1:
         return None
     ((name, node),) = values.items()
     units = set(units_of(ch.layout))
