@@ -50,10 +50,11 @@ def options_of(verb: str) -> set[str]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the current folder of the test, with the files that ARGUMENTS name."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
+    """Return the current folder of the test, with the files that ARGUMENTS name for its verb."""
     monkeypatch.chdir(tmp_path)
-    write_files()
+    verb = getattr(request.node, "callspec", None) and request.node.callspec.params["verb"]
+    write_files(ARGUMENTS[verb] if verb else ["log.rec"])
     return tmp_path
 
 
