@@ -6,7 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 #: Bytes of a file that are packed at once.
 _PIECE = 1 << 20
@@ -68,9 +68,12 @@ if sys.version_info >= (3, 14):
                     return len(part)
 
 else:
+    import threading
+
     import zstandard
 
     ZstdError = zstandard.ZstdError
+    _OF_THREAD = threading.local()
 
     def stated_size(data: memoryview) -> int | None:
         """Return the number of bytes that the first frame of *data* says to unpack to; None if it does not say."""
@@ -79,7 +82,12 @@ else:
 
     def unpack(data: memoryview) -> bytes:
         """Return the content of the first frame of *data*."""
-        return zstandard.ZstdDecompressor().decompress(data)
+        try:
+            unpacker = _OF_THREAD.unpacker
+        except AttributeError:
+            # It takes longer to make than to unpack a small message with.
+            unpacker = _OF_THREAD.unpacker = zstandard.ZstdDecompressor()
+        return cast("bytes", unpacker.decompress(data))
 
     def reader(data: memoryview) -> Any:
         """Return a readable stream of the content of all frames of *data*."""
