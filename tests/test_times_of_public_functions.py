@@ -161,7 +161,7 @@ FUNCTIONS: dict[str, Callable[..., int]] = {
     "stats": lambda log, tmp, **span: sum(ch.messages for ch in logreel.stats(log, **span)),
     "diff": lambda log, tmp, **span: logreel.diff(log, log, **span).channels[0].messages[0],
     "split": lambda log, tmp, **span: sum(
-        part.messages for part in logreel.split(log, tmp / "parts", every=7 * S, force=True, **span)
+        part.messages for part in logreel.split(log, tmp / "parts", every=25 * S, force=True, **span)
     ),
     "info": lambda log, tmp, **span: logreel.info(log, **span).messages,
     "summary": lambda log, tmp, **span: next(

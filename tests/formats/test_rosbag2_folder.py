@@ -15,6 +15,7 @@ import logreel
 from logreel.errors import LogError, UsageError
 from logreel.formats.rosbag2.yaml import parse
 from support.harness.cli_runner import Run
+from support.oracles.rosbags_folder import reader_of_any, reader_of_folders
 from support.samples.rosbag.builder import drive, tiny
 from support.samples.rosbag2 import builder
 from support.samples.rosbag2.builder import START, TOPICS, Message, add, write
@@ -37,7 +38,7 @@ def walk(tmp_path: Path) -> Path:
 
 def read(folder: Path) -> list[tuple[str, int, bytes]]:
     """Return the messages as rosbags reads them."""
-    reader = pytest.importorskip("rosbags.rosbag2").Reader
+    reader = reader_of_folders()
     with reader(folder) as found:
         return [(c.topic, time, bytes(data)) for c, time, data in found.messages()]
 
@@ -167,7 +168,7 @@ def latched(tmp_path: Path) -> Path:
 
 def typed(folder: Path) -> list[tuple[str, int, str]]:
     """Return the messages with their values, by rosbags with the definitions of the bag."""
-    reader = pytest.importorskip("rosbags.highlevel").AnyReader
+    reader = reader_of_any()
     with reader([folder]) as found:
         return sorted(
             (c.topic, time, repr(found.deserialize(data, c.msgtype))) for c, time, data in found.messages()

@@ -26,6 +26,7 @@ from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, FixedArray, Scalar, Sequence, String, Struct, Time
 from logreel.schemas import ros2msg
 from support.harness.cli_runner import Run
+from support.oracles.rosbags_folder import reader_of_any, reader_of_folders
 from support.samples.rosbag2.builder import (
     FOOT,
     START,
@@ -230,7 +231,7 @@ def stored_metadata(path: Path) -> str:
 
 def test_rosbags_reads_a_written_bag(tmp_path: Path) -> None:
     """It reads folders: those with the metadata that the database holds."""
-    reader = pytest.importorskip("rosbags.highlevel").AnyReader
+    reader = reader_of_any()
     stores = pytest.importorskip("rosbags.typesys")
     humble = stores.get_typestore(stores.Stores.ROS2_HUMBLE)
     (tmp_path / "source.db3").write_bytes(robot(60, 3000))
@@ -272,7 +273,7 @@ def test_rosbags_reads_a_written_bag(tmp_path: Path) -> None:
 
 def test_the_command_writes_the_metadata_of_a_folder(tmp_path: Path, run: Run) -> None:
     """A bag of ROS 1 becomes a folder of ROS 2 that rosbags opens; so do a split bag and one without its metadata."""
-    reader = pytest.importorskip("rosbags.rosbag2").Reader
+    reader = reader_of_folders()
     folder, messages = tmp_path / "drive", walk(60, 6000)
     folder.mkdir()
     for n in range(3):
