@@ -11,7 +11,7 @@ import pytest
 
 from conftest import SHARED
 from support.oracles.pyulog_values import assert_same, load
-from support.oracles.ulog import MAGIC, read
+from support.oracles.ulog import MAGIC, OracleLog, read
 from support.samples.ulog import builder
 from support.samples.ulog.builder import Builder
 
@@ -41,22 +41,25 @@ def numbers(data: bytes, topic: str = "tick") -> list[int]:
 # ------------------------------------------------------------------ real logs
 
 
-@pytest.fixture(params=LOGS, ids=lambda path: path.stem)
+@pytest.fixture(params=LOGS, ids=lambda path: path.stem, scope="module")
 def real(request: pytest.FixtureRequest) -> Path:
     return Path(request.param)
 
 
+@pytest.fixture(scope="module")
+def log(real: Path) -> OracleLog:
+    return read(real.read_bytes())
+
+
 @pytest.mark.skipif(not LOGS, reason="no samples of real logs beside the repository (LOGREEL_SHARED)")
 class TestRealLogs:
-    def test_oracle_equals_pyulog(self, real: Path) -> None:
+    def test_oracle_equals_pyulog(self, real: Path, log: OracleLog) -> None:
         data = real.read_bytes()
-        log = read(data)
         # The one damaged log ends in zeros; pyulog skips them one by one, and has the same rows.
         assert log.lost == ([(751_497, len(data))] if real.name == DAMAGED else [])
         assert_same(log, load(data))
 
-    def test_oracle_equals_stored_counts(self, real: Path) -> None:
-        log = read(real.read_bytes())
+    def test_oracle_equals_stored_counts(self, real: Path, log: OracleLog) -> None:
         stored: dict[str, Any] = json.loads((real.parent / "counts.json").read_text())[real.name]
         peer = stored["pyulog"]
         rows = {t if "[" in t else f"{t}[0]": len(records) for t, records in log.topics.items()}

@@ -10,6 +10,7 @@ import io
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyulog import ULog
@@ -19,6 +20,7 @@ import logreel
 from logreel.formats.ulog.definitions import RELEASES, release_number
 from logreel.log.log import Log
 from support.harness.cli_runner import Run
+from support.oracles.pyulog_values import flight
 
 #: A log without event definitions: the tool had others at hand, we keep the string that was sent beside the event.
 KEPT = {
@@ -132,8 +134,17 @@ UNKNOWN = {"[Unknown event with ID 17980399]": "[logger] [logger] ./log/2022-04-
 
 
 def tool(monkeypatch: pytest.MonkeyPatch, name: str, *args: object) -> list[str]:
-    """Return the lines that a tool of pyulog prints, without a download of definitions."""
+    """Return the lines that a tool of pyulog prints, without a download of definitions.
+
+    A tool that asks for few topics gets the file with all of them, which is read once for all tools.
+    """
     module = pytest.importorskip(f"pyulog.{name}")
+
+    def read_once(path: str, topics: list[str] | None, ignore: bool) -> Any:
+        return flight(Path(path))
+
+    read_once.get_field_size = ULog.get_field_size
+    monkeypatch.setattr(module, "ULog", read_once)
     monkeypatch.setattr(PX4Events, "_get_default_json_definitions", staticmethod(lambda _: None))
     monkeypatch.setattr(sys, "argv", [f"ulog_{name}", "--ignore", *map(str, args)])
     with contextlib.redirect_stdout(io.StringIO()) as out:
@@ -141,7 +152,7 @@ def tool(monkeypatch: pytest.MonkeyPatch, name: str, *args: object) -> list[str]
     return out.getvalue().splitlines()
 
 
-@pytest.fixture(params=LOGS)
+@pytest.fixture(params=LOGS, scope="module")
 def path(request: pytest.FixtureRequest, shared: Path) -> Path:
     return shared / f"data/ulog/{request.param}.ulg"
 
@@ -193,8 +204,7 @@ def test_parameters_equal_ulog_params_live(path: Path, run: Run, monkeypatch: py
 
 def test_the_summary_states_what_ulog_info_prints(path: Path) -> None:
     found = logreel.summary(path)
-    with contextlib.redirect_stdout(io.StringIO()):
-        peer = ULog(str(path))
+    peer = flight(path)
     with logreel.open(path) as log:
         assert found["recording"]["messages"].value == sum(
             len(data.data["timestamp"]) for data in peer.data_list

@@ -12,6 +12,7 @@ from pyulog import ULog
 
 import logreel
 from logreel.formats.ulog.definitions import RELEASES, release_number
+from support.oracles.pyulog_values import flight
 
 NAMES = [
     "battery_brownout.ulg",
@@ -32,7 +33,7 @@ NAMES = [
 DAMAGED = {"corrupt_actuator_armed_wrong_size.ulg"}
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=NAMES, scope="module")
 def path(request: pytest.FixtureRequest, shared: Path) -> Path:
     return shared / "data" / "ulog" / str(request.param)
 
@@ -62,7 +63,7 @@ def test_only_damaged_log_has_problems(path: Path) -> None:
 
 
 def test_every_column_equals_pyulog_bit_for_bit(path: Path) -> None:
-    log, peer = logreel.open(path), ULog(str(path))
+    log, peer = logreel.open(path), flight(path)
     assert {channel_name(d) for d in peer.data_list} == {
         n for n, ch in log.channels.items() if len(ch) and n[0] != "~"
     }
@@ -110,7 +111,7 @@ def test_tables_equal_single_fields(path: Path) -> None:
 
 
 def test_parameters_equal_pyulog(path: Path) -> None:
-    log, peer = logreel.open(path), ULog(str(path))
+    log, peer = logreel.open(path), flight(path)
     ours = log.parameters
     assert {n: p.value for n, p in ours.items() if p.value is not None} == peer.initial_parameters
     changes = [(c.time // 1000, n, c.value) for n, p in ours.items() for c in p.changes]
@@ -122,7 +123,7 @@ def test_parameters_equal_pyulog(path: Path) -> None:
 
 
 def test_information_equals_pyulog(path: Path) -> None:
-    log, peer = logreel.open(path), ULog(str(path))
+    log, peer = logreel.open(path), flight(path)
     metadata = dict(log.metadata)
     # Versions are packed numbers, which pyulog unpacks when asked.
     metadata |= {k: release_number(metadata[k]) for k in RELEASES if k in metadata}
@@ -142,7 +143,7 @@ def test_information_equals_pyulog(path: Path) -> None:
 
 
 def test_dropouts_equal_pyulog(path: Path) -> None:
-    log, peer = logreel.open(path), ULog(str(path))
+    log, peer = logreel.open(path), flight(path)
     theirs = [(d.timestamp, d.duration) for d in peer.dropouts]
     if not theirs:
         assert "~dropout" not in log
@@ -158,7 +159,7 @@ def test_dropouts_equal_pyulog(path: Path) -> None:
 
 
 def test_logged_strings_equal_pyulog(path: Path) -> None:
-    log, peer = logreel.open(path), ULog(str(path))
+    log, peer = logreel.open(path), flight(path)
     theirs = [(m.timestamp, m.log_level - 0x30, 0, m.message) for m in peer.logged_messages]
     tagged = [m for messages in peer.logged_messages_tagged.values() for m in messages]
     theirs += [(m.timestamp, m.log_level - 0x30, m.tag, m.message) for m in tagged]

@@ -17,6 +17,7 @@ import pytest
 from pyulog import ULog
 
 import logreel
+from support.oracles.pyulog_values import flight
 
 #: Logs with an estimated position, for collection without the folder.
 LOGS = (
@@ -31,18 +32,17 @@ LOGS = (
 Data = dict[str, Any]
 
 
-@pytest.fixture(params=LOGS)
+@pytest.fixture(params=LOGS, scope="module")
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
 @pytest.fixture
 def peer(name: str, shared: Path) -> Any:
-    with contextlib.redirect_stdout(io.StringIO()):
-        return ULog(str(shared / f"data/ulog/{name}.ulg"))
+    return flight(shared / f"data/ulog/{name}.ulg")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def found(name: str, shared: Path) -> logreel.Summary:
     return logreel.summary(shared / f"data/ulog/{name}.ulg")
 

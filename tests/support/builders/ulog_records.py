@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import struct
 from typing import Any
@@ -90,13 +91,26 @@ class Topic:
                             self._walk(kind, path + ".", at + i * one, formats)
             at += one * (1 if count is None else count)
 
+    @functools.cached_property
+    def _all_fields(self) -> tuple[struct.Struct, list[str], list[str]]:
+        """All fields as one struct, their paths, and those of texts."""
+        codes, end = ["<"], 0
+        for _, code, at in self.fields:
+            own = f"{code}s" if isinstance(code, int) else code[1:]
+            codes.append(f"{at - end}x{own}")
+            end = at + struct.calcsize("<" + own)
+        paths = [path for path, _, _ in self.fields]
+        return (
+            struct.Struct("".join(codes)),
+            paths,
+            [path for path, code, _ in self.fields if isinstance(code, int)],
+        )
+
     def decode(self, payload: bytes) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        for path, code, at in self.fields:
-            if isinstance(code, int):
-                values[path] = payload[at : at + code].split(b"\0")[0].decode("utf-8", "replace")
-            else:
-                (values[path],) = struct.unpack_from(code, payload, at)
+        fields, paths, texts = self._all_fields
+        values: dict[str, Any] = dict(zip(paths, fields.unpack_from(payload), strict=True))
+        for path in texts:
+            values[path] = values[path].split(b"\0")[0].decode("utf-8", "replace")
         return values
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,14 +21,26 @@ def load(data: bytes) -> Any:
         return pyulog.ULog(io.BytesIO(data))
 
 
-def _column(rows: list[Record], path: str) -> list[Any]:
+@functools.lru_cache(maxsize=4)
+def flight(path: Path) -> Any:
+    """Return a file read by pyulog, once for tests of one file that follow each other."""
+    return load(path.read_bytes())
+
+
+def _column(values: dict[str, tuple[Any, ...]], path: str) -> Sequence[Any]:
     name, bracket, index = path.rpartition("[")
-    if path in rows[0].values:
-        return [row.values[path] for row in rows]
+    if path in values:
+        return values[path]
     # pyulog gives texts letter by letter; the oracle as one value that ends at the first NUL.
     at = int(index[:-1])
     assert bracket
-    return [(row.values[name].encode()[at : at + 1] or b"\0")[0] for row in rows]
+    return [(text.encode()[at : at + 1] or b"\0")[0] for text in values[name]]
+
+
+def _columns(rows: list[Record]) -> dict[str, tuple[Any, ...]]:
+    paths = list(rows[0].values)
+    assert all(list(row.values) == paths for row in rows)
+    return dict(zip(paths, zip(*(row.values.values() for row in rows), strict=True), strict=True))
 
 
 def assert_same(log: OracleLog, peer: Any) -> None:
@@ -34,15 +49,15 @@ def assert_same(log: OracleLog, peer: Any) -> None:
     assert len(log.segments) == 1
     assert set(found) == set(log.topics)
     for topic, columns in found.items():
-        rows = log.segments[0].records[topic]
+        values = _columns(log.segments[0].records[topic])
         shown = [path for path in columns if not path.rpartition(".")[2].startswith("_padding")]
         for path in shown:
-            ours, theirs = np.array(_column(rows, path)), columns[path]
+            ours, theirs = np.array(_column(values, path)), columns[path]
             if ours.dtype == bool:  # any value but zero is true; real logs hold 65, which pyulog passes on
                 theirs = theirs != 0
             np.testing.assert_array_equal(theirs, ours, f"{topic}.{path}")
-        letters = sum(isinstance(value, str) for value in rows[0].values.values())
-        assert letters or len(shown) == len(rows[0].values)
+        letters = sum(isinstance(column[0], str) for column in values.values())
+        assert letters or len(shown) == len(values)
     assert log.start_us == peer.start_timestamp
     assert {name: value for name, value in log.infos.items() if not isinstance(value, list)} == {
         name: value for name, value in peer.msg_info_dict.items() if not isinstance(log.infos[name], list)

@@ -189,6 +189,9 @@ class _Reader:
         and then one that is cut by it. Messages of unknown types may be between them, but do not count;
         *first*: the first message must not be one of them.
         """
+        if first and not self.accepts(at, self.state):
+            # Nearly all offsets in damage: no state is copied for them.
+            return False
         state = _State(dict(self.state.formats), dict(self.state.topics))
         count = 0
         while count < CHAIN:
