@@ -47,6 +47,11 @@ class Leaves(tuple[Leaf, ...]):
         return tuple([".".join(leaf.path) for leaf in self])
 
     @cached_property
+    def by_path(self) -> dict[str, Leaf]:
+        """The first Leaf of each dotted path."""
+        return dict(zip(reversed(self.paths), reversed(self), strict=True))
+
+    @cached_property
     def steps(self) -> tuple[int, ...]:
         """Bytes of each column for one message."""
         return tuple([len(leaf.runs) * leaf.width for leaf in self])

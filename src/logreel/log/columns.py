@@ -153,9 +153,8 @@ def _arrays(
         read = ColumnReader(ch, paths, PLAIN if wants_time or ch.members else UNTIMED).read(rows)
         return [column.numpy() for column in read.columns], read.time if wants_time else None
     every = ch.layout.leaves
-    # Looking for each path in the tree would take longer than reading them.
-    known = dict(zip(every.paths, every, strict=True)) if len(paths) > 1 else {}
-    leaves = Leaves([known[path] if path in known else ch.layout.find(path) for path in paths])
+    # Looking for a path in the tree takes longer than reading a small column.
+    leaves = Leaves([every.by_path.get(path) or ch.layout.find(path) for path in paths])
     return _gathered(ch, every if leaves == every else leaves, rows, wants_time)
 
 
