@@ -140,11 +140,11 @@ def tool(monkeypatch: pytest.MonkeyPatch, name: str, *args: object) -> list[str]
     """
     module = pytest.importorskip(f"pyulog.{name}")
 
-    def read_once(path: str, topics: list[str] | None, ignore: bool) -> Any:
-        return flight(Path(path))
+    class ReadOnce(ULog):
+        def __new__(cls, path: str, topics: list[str] | None, ignore: bool) -> Any:
+            return flight(Path(path))
 
-    read_once.get_field_size = ULog.get_field_size
-    monkeypatch.setattr(module, "ULog", read_once)
+    monkeypatch.setattr(module, "ULog", ReadOnce)
     monkeypatch.setattr(PX4Events, "_get_default_json_definitions", staticmethod(lambda _: None))
     monkeypatch.setattr(sys, "argv", [f"ulog_{name}", "--ignore", *map(str, args)])
     with contextlib.redirect_stdout(io.StringIO()) as out:

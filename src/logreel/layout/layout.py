@@ -24,6 +24,7 @@ from logreel.layout.nodes import (
     Sequence,
     Struct,
     find,
+    has_path,
     leaves_of,
     measure,
     paths,
@@ -138,6 +139,10 @@ class Layout:
         struct, DefinitionError where offset or size depend on the data.
         """
         return find(self.root, path)
+
+    def has(self, path: str) -> bool:
+        """Return whether *path* is that of a leaf or of a whole struct."""
+        return has_path(self.record, path)
 
     def project(self, fields: Iterable[str]) -> Layout:
         """Return the same Layout with only *fields* visible: paths of leaves or of whole structs, indices ignored."""

@@ -294,7 +294,7 @@ class RowReader(Generic[T]):
                 readers.append(type(self)(member, self._fields, shape, gaps, self._keep))
             except NotFoundError:
                 # Definitions of the member lack some of the fields.
-                own = [path for path in self._fields or () if _has_path(member.layout, path)]
+                own = [path for path in self._fields or () if member.layout.has(path)]
                 readers.append(type(self)(member, own, shape, gaps, self._keep))
         return readers
 
@@ -521,14 +521,6 @@ class ColumnReader(RowReader[ChannelRows]):
                 count = max(1, min(rows, count * size // width, count * GROWTH))
             yield read
             lo = hi
-
-
-def _has_path(layout: Layout, path: str) -> bool:
-    try:
-        layout.project([path])
-    except NotFoundError:
-        return False
-    return True
 
 
 def _arrow_take(array: Any, rows: I64, absent: NDArray[np.bool_]) -> Any:

@@ -316,12 +316,7 @@ class Channel(OneByOne):
             return any(message == item for message in self)
         from logreel.log.columns import own_paths
 
-        try:
-            for path in own_paths(self, item) or []:
-                self.layout.project([path])
-        except NotFoundError:
-            return False
-        return True
+        return all(self.layout.has(path) for path in own_paths(self, item) or [])
 
     def to_arrow(
         self,

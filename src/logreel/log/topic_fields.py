@@ -42,16 +42,17 @@ def fields_by_topic(log: Log, wanted: str | Iterable[str]) -> FieldsByTopic:
 
 def _topics_with_fields(log: Log, topics: list[str], fields: list[str]) -> list[str]:
     """Return those of *topics* that have all *fields*; if none has, raise the error of the first one."""
-    found, errors = [], []
-    for topic in topics:
-        try:
-            check_fields(log[topic], fields)
-            found.append(topic)
-        except LogError as error:
-            errors.append(error)
+    found = [topic for topic in topics if _has_fields(log[topic], fields)]
     if not found:
-        raise errors[0]
+        check_fields(log[topics[0]], fields)
     return found
+
+
+def _has_fields(ch: Channel, fields: list[str]) -> bool:
+    try:
+        return all(ch.layout.has(path) for path in own_paths(ch, fields) or [])
+    except LogError:
+        return False
 
 
 def check_fields(ch: Channel, fields: Iterable[str]) -> None:
