@@ -102,26 +102,44 @@ def is_type_checking(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
 
 
-def imports(tree: ast.AST, package: tuple[str, ...]) -> Iterator[Import]:
-    """Yield every logreel module that *tree* names, in import statements or as a string."""
-    todo = [(tree, False)]
-    while todo:
-        parent, lazy = todo.pop()
-        for node in ast.iter_child_nodes(parent):
-            if isinstance(node, ast.Import):
-                yield from (Import(node.lineno, alias.name, lazy) for alias in node.names)
-            elif isinstance(node, ast.ImportFrom):
-                base = [node.module] if node.module else []
-                if node.level:
-                    base = ["logreel", *package[: len(package) - node.level + 1], *base]
-                # The imported name may itself be a module, as in `from logreel import ops`: judge all of it.
-                yield from (Import(node.lineno, ".".join([*base, alias.name]), lazy) for alias in node.names)
-            elif isinstance(node, ast.Constant):
-                if isinstance(node.value, str) and MODULE_NAME.fullmatch(node.value):
-                    yield Import(node.lineno, node.value, True, True)
-            else:
-                inside = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-                todo.append((node, lazy or inside or is_type_checking(node)))
+BASES = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
+#: Nodes without a place in the source, such as ``ast.Load``, which are a third of all, and values that are no nodes.
+PLACELESS = {
+    *(each for base in BASES for each in base.__subclasses__()),
+    *map(type, (0, 0.0, 0j, "", b"", True, None, ...)),
+}  # fmt: skip
+FUNCTIONS = {ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda}
+
+
+def walked(tree: ast.AST) -> list[tuple[ast.AST, bool]]:
+    """Return the nodes of a tree but PLACELESS ones, each with whether it is not run when the module is loaded."""
+    nodes = [(tree, False)]
+    # The list grows while it is read.
+    for node, lazy in nodes:
+        lazy = lazy or type(node) in FUNCTIONS or is_type_checking(node)
+        for value in vars(node).values():
+            if type(value) is list:
+                nodes += [(item, lazy) for item in value if type(item) not in PLACELESS]
+            elif type(value) not in PLACELESS:
+                nodes.append((value, lazy))
+    return nodes
+
+
+def imports(nodes: Iterable[tuple[ast.AST, bool]], package: tuple[str, ...]) -> Iterator[Import]:
+    """Yield every logreel module that nodes from ``walked`` name, in import statements or as a string."""
+    for node, lazy in nodes:
+        if isinstance(node, ast.Import):
+            yield from (Import(node.lineno, alias.name, lazy) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = [node.module] if node.module else []
+            if node.level:
+                base = ["logreel", *package[: len(package) - node.level + 1], *base]
+            # The imported name may itself be a module, as in `from logreel import ops`: judge all of it.
+            yield from (Import(node.lineno, ".".join([*base, alias.name]), lazy) for alias in node.names)
+        elif isinstance(node, ast.Constant):
+            text = node.value if isinstance(node.value, str) else ""
+            if MODULE_NAME.fullmatch(text):
+                yield Import(node.lineno, text, True, True)
 
 
 @dataclass(frozen=True)
@@ -145,25 +163,21 @@ class File:
     @cached_property
     def tree(self) -> ast.Module:
         """Syntax tree."""
-        # Else the collector looks at millions of nodes again and again, for four fifths of the time.
-        gc.disable()
-        try:
-            return ast.parse(self.text, filename=str(self.path))
-        finally:
-            # All that is new belongs to the oldest generation from here on, which is rarely looked at.
-            gc.freeze()
-            gc.unfreeze()
-            gc.enable()
+        return ast.parse(self.text, filename=str(self.path))
+
+    @cached_property
+    def _walked(self) -> list[tuple[ast.AST, bool]]:
+        return walked(self.tree)
 
     @cached_property
     def nodes(self) -> list[ast.AST]:
-        """All nodes of the tree."""
-        return list(ast.walk(self.tree))
+        """All nodes of the tree that have a place in the source."""
+        return [node for node, _ in self._walked]
 
     @cached_property
     def imports(self) -> list[Import]:
         """What ``imports`` yields; a stub loads nothing."""
-        items = imports(self.tree, self.module if self.face else self.module[:-1])
+        items = imports(self._walked, self.module if self.face else self.module[:-1])
         return [item._replace(lazy=item.lazy or self.path.suffix == ".pyi") for item in items]
 
 
@@ -473,6 +487,15 @@ def dotted(node: ast.AST) -> str:
 def folder(name: str) -> str:
     """Return the package of a module."""
     return name.rpartition(".")[0]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def trees() -> Iterator[None]:
+    """Keep the garbage collector away from two million objects, for four fifths of the time; then forget them."""
+    gc.disable()
+    yield
+    files.cache_clear()
+    gc.enable()
 
 
 def test_source_follows_the_rules() -> None:
