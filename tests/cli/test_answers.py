@@ -7,6 +7,7 @@ import json
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -95,23 +96,26 @@ def test_a_brief_answer_has_at_most_two_kilobytes(verb: str, folder: Path, run: 
             assert answer.json["left_out"][name] == len(item) - len(shown or [])
 
 
+#: What makes logs of all formats.
+LOGS: dict[str, Callable[[], bytes]] = {
+    "flight.ulg": short_flight, "damaged.ulg": damaged, "hostile.ulg": hostile, "drive.bag": lambda: drive(2.0),
+    "cut.bag": lambda: drive(2.0)[:-40_000], "walk.mcap": mcap_walk, "walk.bddf": lambda: bddf_walk(2.0),
+    "town.log": lambda: eventful().bytes(), "car.log": lambda: car_drive(0.5),
+}  # fmt: skip
+
+
 @functools.cache
-def logs() -> dict[str, bytes]:
-    """Return logs of all formats."""
-    return {
-        "flight.ulg": short_flight(), "damaged.ulg": damaged(), "hostile.ulg": hostile(), "drive.bag": drive(2.0),
-        "cut.bag": drive(2.0)[:-40_000], "walk.mcap": mcap_walk(), "walk.bddf": bddf_walk(2.0),
-        "town.log": eventful().bytes(), "car.log": car_drive(0.5),
-    }  # fmt: skip
+def log_named(name: str) -> bytes:
+    return LOGS[name]()
 
 
-@pytest.mark.parametrize("name", logs())
+@pytest.mark.parametrize("name", LOGS)
 @pytest.mark.parametrize("verb", OF_ANY_LOG)
 def test_answers_about_any_log_fit_their_schema_and_brief_ones_two_kilobytes(
     verb: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path(name).write_bytes(logs()[name])
+    Path(name).write_bytes(log_named(name))
     words = [verb, name, *OF_ANY_LOG[verb]]
     whole = run(*words, *(["--limit", "5"] if verb == "cat" else []), "--json")
     if whole.code not in (0, 3, 4):
