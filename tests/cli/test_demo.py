@@ -32,14 +32,21 @@ def test_the_bundled_log_is_what_tools_demo_log_makes() -> None:
                     assert np.array_equal(ours[path], value), (ch.topic, path)
 
 
-def test_the_tour_leaves_a_log_and_runs_again(run: Run) -> None:
+@pytest.fixture
+def no_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the tour only show its commands; test_reading_verbs.py runs them."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("logreel.cli.main", lambda words: 0)
+
+
+def test_the_tour_leaves_a_log_and_runs_again(run: Run, no_commands: None) -> None:
     for _ in range(2):
         assert run("demo").code == 0
     assert Path("logreel-demo/flight.ulg").read_bytes() == lzma.decompress(BUNDLED.read_bytes())
 
 
 def test_the_tour_says_what_the_viewer_needs_where_it_is_missing(
-    run: Run, monkeypatch: pytest.MonkeyPatch
+    run: Run, no_commands: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hint = "-m pip install 'logreel[view]'"
     assert hint not in run("demo").out

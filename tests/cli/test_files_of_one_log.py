@@ -22,21 +22,44 @@ ONE_LOG = [
 MANY_LOGS = [("info", "--json"), ("check", "--json"), ("play", "-r", "0", "--to", "null")]
 
 
+@pytest.fixture(scope="module")
+def contents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Return the files of a flight that is split in three, and their merge, one.ulg."""
+    folder = tmp_path_factory.mktemp("flight")
+    (folder / "whole.ulg").write_bytes(short_flight())
+    logreel.split(folder / "whole.ulg", folder / "parts", every=int(1.5 * SECOND))
+    made = sorted((folder / "parts").iterdir())
+    logreel.merge(made, folder / "one.ulg")
+    return {path.name: path.read_bytes() for path in (*made, folder / "one.ulg")}
+
+
 @pytest.fixture
-def parts(tmp_path: Path) -> list[Path]:
+def parts(contents: dict[str, bytes], tmp_path: Path) -> list[Path]:
     """Return the files of a flight that is split in three."""
-    whole = tmp_path / "whole.ulg"
-    whole.write_bytes(short_flight())
-    logreel.split(whole, tmp_path / "parts", every=int(1.5 * SECOND))
-    whole.unlink()
-    return sorted((tmp_path / "parts").iterdir())
+    (tmp_path / "parts").mkdir()
+    paths = [tmp_path / "parts" / name for name in contents if name != "one.ulg"]
+    for path in paths:
+        path.write_bytes(contents[path.name])
+    return paths
+
+
+@pytest.fixture(scope="module")
+def drives(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the parts of a recording, and their merge."""
+    from support.samples.carla.drive import drive
+
+    folder = tmp_path_factory.mktemp("drives")
+    (folder / "a.rec").write_bytes(drive().bytes())
+    done = logreel.split(folder / "a.rec", folder / "parts", every=10 * SECOND)
+    logreel.merge([one.path for one in done], folder / "merged.rec")
+    return folder
 
 
 def test_plot_draws_a_folder_and_a_pattern_of_parts_as_their_merge(
-    run: Run, parts: list[Path], tmp_path: Path
+    run: Run, parts: list[Path], contents: dict[str, bytes], tmp_path: Path
 ) -> None:
     pytest.importorskip("plotext")
-    logreel.merge(parts, tmp_path / "one.ulg")
+    (tmp_path / "one.ulg").write_bytes(contents["one.ulg"])
     with logreel.open(tmp_path / "one.ulg") as log:
         ch = max(log.match(None), key=len)
         field = f"{ch.topic}.{next(name for name in ch.fields if name != 'timestamp' and '[' not in name)}"
@@ -50,11 +73,11 @@ def test_plot_draws_a_folder_and_a_pattern_of_parts_as_their_merge(
 
 @pytest.mark.parametrize("words", ONE_LOG, ids=" ".join)
 def test_files_a_folder_and_a_pattern_give_what_their_merge_gives(
-    run: Run, parts: list[Path], tmp_path: Path, words: tuple[str, ...]
+    run: Run, parts: list[Path], contents: dict[str, bytes], tmp_path: Path, words: tuple[str, ...]
 ) -> None:
     (tmp_path / "whole").mkdir()
     merged = tmp_path / "whole" / "one.ulg"
-    logreel.merge(parts, merged)
+    merged.write_bytes(contents["one.ulg"])
     given: dict[str, list[Path | str]] = {
         "merged": [merged],
         "files": [*parts],
@@ -163,15 +186,10 @@ def test_recover_and_following_name_the_way_for_several_files(
     [("info",), ("info", "--all"), ("actors",), ("collisions", "v", "v"), ("replay", "--delta", "0.5")],
     ids=" ".join,
 )
-def test_commands_of_one_format_take_several_files(run: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
-    from support.samples.carla.drive import drive
-
-    (tmp_path / "a.rec").write_bytes(drive().bytes())
-    done = logreel.split(tmp_path / "a.rec", tmp_path / "parts", every=10 * SECOND)
-    logreel.merge([one.path for one in done], tmp_path / "merged.rec")
+def test_commands_of_one_format_take_several_files(run: Run, drives: Path, words: tuple[str, ...]) -> None:
     verb, *more = words
     found = [
-        run("carla", verb, name, *more, "--as-one") for name in (tmp_path / "parts", tmp_path / "merged.rec")
+        run("carla", verb, name, *more, "--as-one") for name in (drives / "parts", drives / "merged.rec")
     ]
     assert [one.code for one in found] == [0, 0]
     assert found[0].out == found[1].out
