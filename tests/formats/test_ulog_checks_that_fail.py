@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import lzma
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +47,9 @@ def definitions() -> events.Definitions:
     return load(lzma.compress(json.dumps(content).encode()))
 
 
-def plain_events(path: Path) -> Iterator[tuple[int, str, str, str, int]]:
-    """Yield time in µs, group, kind, message without arguments, and internal level of each event."""
+@functools.cache
+def plain_events(path: Path) -> list[tuple[int, str, str, str, int]]:
+    """Return time in µs, group, kind, message without arguments, and internal level of each event."""
     log = ULog(str(path), ["event"])
     parts = log.msg_info_multiple_dict["metadata_events"][0]
     content = json.loads(lzma.decompress(b"".join(bytes(part) for part in parts)))
@@ -59,10 +60,8 @@ def plain_events(path: Path) -> Iterator[tuple[int, str, str, str, int]]:
         for number, one in members["events"].items()
     }
     rows = log.get_dataset("event").data
-    for time, number, levels in zip(
-        *(rows[name].tolist() for name in ("timestamp", "id", "log_levels")), strict=True
-    ):
-        yield time, *known[number], levels >> 4
+    columns = (rows[name].tolist() for name in ("timestamp", "id", "log_levels"))
+    return [(time, *known[number], levels >> 4) for time, number, levels in zip(*columns, strict=True)]
 
 
 def fits(template: str, sentence: str) -> bool:

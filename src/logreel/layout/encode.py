@@ -202,6 +202,8 @@ def _put_checked(node: Node, value: Any, name: str, out: bytearray) -> None:
             if len(text) > n:
                 raise ValueError(f"a text of {len(text)} bytes where {n} fit")
             out += text.ljust(n, b"\0")
+        case FixedArray(item=Scalar(type=t), count=n) if value is None:
+            out += bytes(n * SCALARS[t][1])
         case FixedArray(item=item, count=n):
             items = [None] * n if value is None else list(value)
             if len(items) != n:
