@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -191,7 +191,7 @@ def test_output_dash_is_stdout(spawn: Spawn, run: Run, field: Path, verb: list[s
 
 
 def test_verbs_can_be_joined_by_pipes(field: Path) -> None:
-    program = f"'{sys.executable}' -m logreel"
+    program = shlex.join(forked())
     line = (
         f"{program} slice one.ulg -t rate -o - | {program} convert - -o - --format mcap"
         f" | {program} cat - --format ndjson | {program} record -o - --format rosbag | {program} info - --json"
