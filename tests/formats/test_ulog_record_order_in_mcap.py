@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import logreel
+from formats.test_ulog_information import check_there_and_back
 from support.samples.ulog.builder import Builder, flight
 
 S = 1_000_000
@@ -57,13 +58,11 @@ def test_record_order_survives_raw_mcap(data: bytes, tmp_path: Path) -> None:
     assert _records(_there_and_back(data, tmp_path)) == _records(data)
 
 
-def test_record_order_of_real_logs_survives_raw_mcap(shared: Path, tmp_path: Path) -> None:
+def test_record_order_and_information_of_real_logs_survive_raw_mcap(shared: Path, tmp_path: Path) -> None:
     for path in sorted((shared / "data" / "ulog").glob("*.ulg")):
-        log = logreel.open(path)
-        if log.problems or path.stat().st_size > 4_500_000:
-            continue
         data = path.read_bytes()
-        assert _records(_there_and_back(data, tmp_path)) == _records(data), path.name
+        if not logreel.open(data).problems:
+            assert _records(check_there_and_back(data, tmp_path)) == _records(data), path.name
 
 
 def test_record_order_of_slice_survives_raw_mcap(tmp_path: Path) -> None:
