@@ -13,7 +13,15 @@ import numpy as np
 from logreel.dataclass import dataclass, replace
 from logreel.errors import Finding, Problem, UnsupportedError
 from logreel.formats.mcap.chunks import compare_plain, data_section_problem, size_limit, unpack
-from logreel.formats.mcap.reader import ChunkMessages, FoundFile, Messages, read, read_inside, read_messages
+from logreel.formats.mcap.reader import (
+    Buffers,
+    ChunkMessages,
+    FoundFile,
+    Messages,
+    read,
+    read_inside,
+    read_messages,
+)
 from logreel.formats.mcap.records import (
     ENTRY,
     HEAD,
@@ -405,10 +413,13 @@ def _replace_if_different(source: Source, file: FoundFile, part: ChunkMessages) 
     if wrong:
         # Reported when its messages are read; the index may lead to more of them than reading does.
         return False
+    named = {key: n for key, n, _ in part.indexes.tolist() if n}
+    if _count(data) == named:
+        return False
     inside = FoundFile(schemas=dict(file.schemas), channels=dict(file.channels))
     read_inside(Source(data, source.name), part.chunk, part.pos, inside)
     messages = read_messages(inside.parts)
-    if _counted(messages) == {key: n for key, n, _ in part.indexes.tolist() if n}:
+    if _counted(messages.key) == named:
         return False
     if not len(messages.key):
         return False
@@ -418,8 +429,16 @@ def _replace_if_different(source: Source, file: FoundFile, part: ChunkMessages) 
     return True
 
 
-def _counted(messages: Messages) -> dict[int, int]:
-    keys, counts = np.unique(messages.key, return_counts=True)
+def _count(data: Buffer) -> dict[int, int] | None:
+    """Return the number of messages by channel id in an unpacked chunk; None if it is long, or not all are records."""
+    buffers = Buffers(len(data))
+    arrays = buffers.key, buffers.time, buffers.data, buffers.size, buffers.note
+    why, stop, n, _ = mcap.walk(data, 0, len(data), *arrays, 0)
+    return _counted(buffers.key[:n]) if stop == len(data) and why not in (mcap.CUT, mcap.BAD) else None
+
+
+def _counted(ids: I64) -> dict[int, int]:
+    keys, counts = np.unique(ids, return_counts=True)
     return dict(zip(keys.tolist(), counts.tolist(), strict=True))
 
 
