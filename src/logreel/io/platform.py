@@ -131,10 +131,10 @@ def _moved(handle: int, place: int) -> Iterator[None]:
 
 
 def pool(threads: int, name: str = "") -> Executor:
-    """Return an executor with *threads* threads, or its twin, which does what it is given at once."""
+    """Return an executor with *threads* threads; for none, or its twin, one that does what it is given at once."""
     from concurrent.futures import Executor, Future, ThreadPoolExecutor
 
-    if CAN_THREAD:
+    if CAN_THREAD and threads:
         return ThreadPoolExecutor(threads, name)
 
     class AtOnce(Executor):

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 #: Seconds after which the next message flushes.
 FLUSH_EVERY = 1.0
+#: Bytes of a file that is checked so soon that no thread waits for the disk meanwhile.
+SMALL = 1 << 18
 #: Maximum number of messages of a batch collected from single ones, and their bytes.
 BATCH_MESSAGES, BATCH_BYTES = 16384, 1 << 20
 #: Names tried for a channel whose name the format refuses.
@@ -346,8 +348,8 @@ class Writer:
         """Complete the file, and give it its final name after the block, which may read it; not if that raises."""
         with self._lock, self._completed():
             self._out.flush()
-            # The disk writes while the file is checked.
-            with pool(1) as behind:
+            # The disk writes while a large file is checked.
+            with pool(1 if self._out.tell() > SMALL else 0) as behind:
                 on_disk = behind.submit(self._out.flush, True)
                 yield self._out.unfinished
             on_disk.result()

@@ -56,6 +56,8 @@ from logreel.write.writer import Writer, add_channel, check_format_options
 
 #: Metadata key of a channel: the previous encoding of its messages.
 TRANSCODED = "transcoded_from"
+#: Bytes of logs that are rewritten without threads of their own.
+SMALL = 1 << 20
 
 
 def rewrite(
@@ -451,7 +453,7 @@ class NewLog:
         ]
         for transform in self.transforms:
             channels = transform.channels(self, channels)
-        with pool(1) as gatherer:
+        with pool(0 if self._is_small else 1) as gatherer:
             times = gatherer.submit(gather_times, wanted)
             for part in self.parts:
                 skipped += self._copy_content(part)
@@ -477,13 +479,19 @@ class NewLog:
             batches = transform.batches(self, batches)
         return batches
 
+    @property
+    def _is_small(self) -> bool:
+        """Whether to start threads takes longer than they save."""
+        return sum(part.log.size for part in self.parts) <= SMALL
+
     def _compose(self, writer: Writer) -> None:
         due = sum(part.total for part in self.parts)
         self.prepare(writer)
         total, done = sum(part.total for part in self.parts), 0
         written = np.zeros(int(self._table.max(initial=-1)) + 1, np.int64)
         depth = min((transform.depth for transform in self.transforms), default=Transform.depth)
-        for batch in ahead(self.transformed(self._read()), depth):
+        batches = self.transformed(self._read())
+        for batch in batches if self._is_small else ahead(batches, depth):
             channel = self.numbers_of(batch)
             written += tallied(channel, len(written))
             payloads = replace(batch.payloads, side_columns=self._side_columns(batch))
