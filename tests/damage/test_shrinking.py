@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not mapguard.AVAILABLE, reason="the platform has
 
 
 def test_threads_survive_maps_that_shrink(spawn: Spawn) -> None:
-    done = spawn(HERE / "shrinking.py", str(RUNS), "1")
+    done = spawn(HERE / "shrinking.py", str(RUNS), "1", imported=True)
     assert done.returncode == 0, done.stderr.decode()
 
 
@@ -231,7 +231,9 @@ VERBS = {
 def test_a_verb_whose_log_shrinks_fails_with_a_sentence(spawn: Spawn, flight: Path, moment: str) -> None:
     work = {"moment": moment, "left": 5000, "folder": str(flight.parent), "log": str(flight)}
     commands = {name: words for name, words in VERBS.items() if name != "index" or moment == "mapped"}
-    done = spawn(HERE / "shrink_while.py", input=json.dumps({**work, "commands": commands}).encode())
+    done = spawn(
+        HERE / "shrink_while.py", imported=True, input=json.dumps({**work, "commands": commands}).encode()
+    )
     assert done.returncode == 0, (done.returncode, done.stderr.decode())
     found = json.loads(done.stdout)
     assert set(found) == set(commands)
