@@ -8,7 +8,6 @@ import os
 import random
 import struct
 import subprocess
-import sys
 import termios
 import threading
 import time
@@ -21,6 +20,7 @@ from logreel.errors import LogError
 from logreel.ops.record import record
 from logreel.ops.record.lines import spool_path, waiting_lines
 from support.harness.cli_runner import Run, environment
+from support.harness.forked import forked
 
 #: Interval of flushes, s.
 FLUSH = 0.1
@@ -53,7 +53,7 @@ def test_lines_that_were_read_survive_kill_at_any_moment(suffix: str, seed: int,
     out = tmp_path / f"x{suffix}"
     ahead, count = 40, (1, rng.randrange(2, 40), 40, rng.randrange(41, 120))[seed]
     options = ["--ahead", str(ahead), "--flush", f"{FLUSH}s"]
-    command = [sys.executable, "-m", "logreel", "record", str(out), *options]
+    command = forked("record", out, *options)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as child:
         pipe = child.stdin
         until = time.monotonic() + 120
@@ -71,7 +71,8 @@ def test_lines_that_were_read_survive_kill_at_any_moment(suffix: str, seed: int,
             time.sleep(0.01)
         time.sleep(rng.random() * 0.3)
         child.kill()
-        child.wait()
+        # The pipe ends with the recorder, which is another process.
+        child.communicate()
     assert numbers_in(out) == set(range(count))
 
 
