@@ -324,8 +324,18 @@ def _fields(of: Any) -> Any:
     return dataclasses.fields(of)
 
 
+#: Types of values that are as they are in a copy.
+_ATOMS = frozenset({str, int, float, bool, bytes, type(None)})
+
+
 def _asdict(of: Any) -> dict[str, Any]:
     """Return the fields of an object, and of those in it, as ``dataclasses.asdict`` does."""
+    own = type(of).__dict__.get("__logreel_fields__")
+    if own is not None:
+        values = {each.name: getattr(of, each.name) for each in own}
+        # Nothing of it has to be copied, as in thousands of problems.
+        if _ATOMS.issuperset(map(type, values.values())):
+            return values
     import dataclasses
 
     return dataclasses.asdict(of)
