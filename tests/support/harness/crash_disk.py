@@ -10,7 +10,6 @@ As in ALICE and CrashMonkey, nothing is on the disk before it was synced, and wh
 
 from __future__ import annotations
 
-import hashlib
 import os
 import random
 from collections.abc import Iterator, Sequence
@@ -266,16 +265,6 @@ class Disk:
         assert isinstance(self._root, Folder)
         collect(self._root, "")
         return found
-
-
-def digest(state: State) -> bytes:
-    """Return a digest of the content of a disk."""
-    found = hashlib.blake2b(digest_size=16)
-    for name, data in state.items():
-        found.update(
-            name.encode("utf-8", "surrogateescape") + b"\0" + (b"folder" if data is None else data) + b"\0"
-        )
-    return found.digest()
 
 
 def put(state: State, folder: Path) -> None:
