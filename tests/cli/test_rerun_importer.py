@@ -40,7 +40,7 @@ def test_other_files_are_declined_before_rerun_is_imported(logs: Path, spawn: Sp
 
 def test_a_log_is_written_to_standard_output(logs: Path, spawn: Spawn, tmp_path: Path) -> None:
     pytest.importorskip("rerun")
-    done = spawn("-c", CALL + "sys.exit(code)", logs / "flight.ulg", *OPTIONS)
+    done = spawn("-c", CALL + "sys.exit(code)", logs / "flight.ulg", *OPTIONS, imported=True)
     assert (done.returncode, done.stderr) == (0, b"")
     (tmp_path / "x.rrd").write_bytes(done.stdout)
     assert names(tmp_path / "x.rrd") == ("viewer", "drive-7")
@@ -50,13 +50,13 @@ def test_a_log_is_written_to_standard_output(logs: Path, spawn: Spawn, tmp_path:
 
 
 def test_a_log_that_cannot_be_read_is_an_error(logs: Path, spawn: Spawn) -> None:
-    done = spawn("-c", CALL + "sys.exit(code)", logs / "incompatible.ulg")
+    done = spawn("-c", CALL + "sys.exit(code)", logs / "incompatible.ulg", imported=True)
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.startswith(b"logreel: ")
     assert done.stderr.count(b"\n") == 1
     # A damaged one is shown as far as it goes.
     pytest.importorskip("rerun")
-    assert spawn("-c", CALL + "sys.exit(code)", logs / "damaged.ulg").returncode == 0
+    assert spawn("-c", CALL + "sys.exit(code)", logs / "damaged.ulg", imported=True).returncode == 0
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the command is a script of a POSIX shell here")
