@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -108,7 +109,7 @@ class Residue:
     count: int
 
 
-@dataclass(slots=True)
+@dataclass
 class SourceFacts:
     """What a source says, to be searched for.
 
@@ -121,6 +122,40 @@ class SourceFacts:
     start: int | None
     end: int | None
     values: set[bytes] = field(default_factory=set)
+
+    @cached_property
+    def planes(self) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """East and north of the points in the projections that logs use, float64[n] each."""
+        zone = coordinates.zone_of(*self.points[0].tolist())
+        return [
+            coordinates.utm_of(self.points[:, 0], self.points[:, 1], zone),
+            coordinates.mercator_of(*self.points.T),
+        ]
+
+    @cached_property
+    def earth(self) -> NDArray[np.float64]:
+        """The points in the earth-centred system: float64[n, 3]."""
+        return np.stack(coordinates.ecef_of(self.points[:, 0], self.points[:, 1]), axis=1)
+
+    @cached_property
+    def codes(self) -> list[bytes]:
+        """How codes of places near the first points begin."""
+        codes = list[bytes]()
+        for latitude, longitude in self.points[:8].tolist():
+            grid = coordinates.mgrs_of(latitude, longitude)
+            plus = coordinates.plus_code_of(latitude, longitude)
+            texts = plus[:6], grid[:7], f"{grid[:3]} {grid[3:5]} {grid[5:7]}"
+            codes += [text.encode() for text in texts]
+        return codes
+
+    @cached_property
+    def days(self) -> list[bytes]:
+        """The days of the source, as texts write them; ten at most."""
+        if self.start is None or self.end is None:
+            return []
+        first, last = self.start // DAY, min(self.end // DAY, self.start // DAY + 10)
+        moments = [datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day) for day in range(first, last + 1)]
+        return [moment.strftime(item).encode() for moment in moments for item in _DATES]
 
 
 def facts_of(log: Log, what: Collection[str]) -> SourceFacts:
@@ -317,22 +352,11 @@ def _stated(text: bytes, facts: SourceFacts) -> Counter[str]:
         )
         metres = [float(match[0]) for match in _METRES.finditer(text)]
         findings["numbers like a projected position of the source"] += sum(
-            1 for pair in pairwise(metres) if _is_projected(pair, facts.points)
+            1 for pair in pairwise(metres) if _is_projected(pair, facts)
         )
-        for latitude, longitude in facts.points[:8].tolist():
-            code = coordinates.plus_code_of(latitude, longitude)[:6].encode()
-            grid = coordinates.mgrs_of(latitude, longitude)
-            spaced = f"{grid[:3]} {grid[3:5]} {grid[5:7]}"
-            findings["a code of the place"] += sum(
-                1 for item in (code, f"{grid[:7]}".encode(), spaced.encode()) if item in text
-            )
+        findings["a code of the place"] += sum(1 for code in facts.codes if code in text)
     if facts.start is not None and facts.end is not None:
-        first, last = facts.start // DAY, min(facts.end // DAY, facts.start // DAY + 10)
-        for day in range(first, last + 1):
-            moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=day)
-            findings["the date of the source"] += sum(
-                text.count(moment.strftime(item).encode()) for item in _DATES
-            )
+        findings["the date of the source"] += sum(map(text.count, facts.days))
         for match in _LONG.finditer(text):
             if facts.start - DAY < int(match[0][:10]) < facts.end + DAY:
                 findings["the time of the source"] += 1
@@ -344,9 +368,8 @@ def _is_hash(word: bytes, points: NDArray[np.float64]) -> bool:
     return place is not None and bool((np.abs(points - place) < DEGREES).all(axis=1).any())
 
 
-def _is_projected(pair: tuple[float, float], points: NDArray[np.float64]) -> bool:
-    zone = coordinates.zone_of(*points[0].tolist())
-    for plane in (coordinates.utm_of(points[:, 0], points[:, 1], zone), coordinates.mercator_of(*points.T)):
+def _is_projected(pair: tuple[float, float], facts: SourceFacts) -> bool:
+    for plane in facts.planes:
         for axes in (pair, pair[::-1]):
             if all((np.abs(axis - value) < METRES).any() for axis, value in zip(plane, axes, strict=True)):
                 return True
@@ -368,37 +391,33 @@ def numbers_like(data: U8, facts: SourceFacts) -> Counter[str]:
                 else data[:0].view("<f8")
             )
             if number_type != "<i8" and len(facts.points):
-                findings += _positions_among(values, number_type, facts.points)
+                findings += _positions_among(values, number_type, facts)
             if facts.start is not None and facts.end is not None:
                 findings += _times_among(values, number_type, facts.start - AROUND, facts.end + AROUND)
     return findings
 
 
-def _positions_among(values: NDArray[Any], number_type: str, points: NDArray[np.float64]) -> Counter[str]:
-    findings = Counter[str]()
+def _positions_among(values: NDArray[Any], number_type: str, facts: SourceFacts) -> Counter[str]:
+    findings, points = Counter[str](), facts.points
     with np.errstate(all="ignore"):
         # Float64 has range for all; nothing here is exact to more than metres.
         wide = values.astype(np.float64)
         units = {"degrees": 1.0, "radians": 180 / np.pi} if number_type != "<i4" else {"1e-7 degrees": 1e-7}
         low, high = points.min(axis=0) - DEGREES, points.max(axis=0) + DEGREES
         for name, unit in units.items():
-            lat = (wide * unit >= low[0]) & (wide * unit <= high[0])
-            lon = (wide * unit >= low[1]) & (wide * unit <= high[1])
+            degrees = wide * unit
+            lat = (degrees >= low[0]) & (degrees <= high[0])
+            lon = (degrees >= low[1]) & (degrees <= high[1])
             both = sum(int(np.count_nonzero(a[:-1] & b[1:])) for a, b in ((lat, lon), (lon, lat)))
             # Zeros and whole numbers are no positions.
             findings[f"numbers like a position of the source in {name}"] += both
         if number_type == "<i4":
             return +findings
-        earth = np.stack(coordinates.ecef_of(points[:, 0], points[:, 1]), axis=1)
-        inside = [(wide > earth[:, n].min() - METRES) & (wide < earth[:, n].max() + METRES) for n in range(3)]
+        inside = [(wide > axis.min() - METRES) & (wide < axis.max() + METRES) for axis in facts.earth.T]
         if len(wide) > 2:
             every = inside[0][:-2] & inside[1][1:-1] & inside[2][2:]
             findings["numbers like an earth-centred position of the source"] += int(np.count_nonzero(every))
-        zone = coordinates.zone_of(*points[0].tolist())
-        for east, north in (
-            coordinates.utm_of(points[:, 0], points[:, 1], zone),
-            coordinates.mercator_of(points[:, 0], points[:, 1]),
-        ):
+        for east, north in facts.planes:
             x = (wide > east.min() - METRES) & (wide < east.max() + METRES)
             y = (wide > north.min() - METRES) & (wide < north.max() + METRES)
             both = sum(int(np.count_nonzero(a[:-1] & b[1:])) for a, b in ((x, y), (y, x)))
