@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import subprocess
+import signal
 import sys
 import tempfile
-import textwrap
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -354,18 +353,16 @@ def test_a_write_error_leaves_everything_as_it_was(
 
 def test_the_file_size_limit_of_the_system_leaves_no_file(log_file: Path, tmp_path: Path) -> None:
     """As above, with the limit of file size of the system."""
-    script = """
-        import resource, signal, sys
+    resource = pytest.importorskip("resource")
+    from support.harness.limits import limited
+
+    def job() -> None:
         # Python would leave the modules that it compiles cut at the limit, and all others would fail to import them.
         sys.dont_write_bytecode = True
-        import logreel
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
-        try:
-            logreel.slice(sys.argv[1], sys.argv[2])
-        except logreel.LogError as error:
-            sys.exit(7 if "File too large" in str(error) else str(error))
-    """
-    command = [sys.executable, "-c", textwrap.dedent(script), str(log_file), str(tmp_path / "out")]
-    assert subprocess.run(command, check=False).returncode == 7
+        with pytest.raises(logreel.LogError, match="File too large"):
+            logreel.slice(log_file, tmp_path / "out")
+
+    limited(job)
     assert os.listdir(tmp_path) == [log_file.name]
