@@ -80,7 +80,7 @@ CEILINGS = {
     "folders whose __init__ says nothing": 0,
 }
 #: Most lines and files of the source, and least median of the lines of a file: a file holds a whole concept.
-MOST_CODE_LINES, MOST_FILES, LEAST_MEDIAN = 154_500, 468, 285
+MOST_CODE_LINES, MOST_FILES, LEAST_MEDIAN = 154_800, 468, 285
 
 
 class Import(NamedTuple):
