@@ -20,7 +20,9 @@ from logreel.ops.rewrite.slice import slice_log
 from logreel.registry.format import Format
 from logreel.registry.registry import formats
 from logreel.testing import FormatSuite, operations
+from support.formats import builtin_formats
 from support.harness.cli_runner import Spawn
+from support.samples.carla.builder import eventful
 from support.samples.rosbag.builder import tiny
 
 BAG = formats()["rosbag"]
@@ -133,3 +135,17 @@ def test_the_suite_runs_under_unittest(bases: tuple[type, ...]) -> None:
 def test_pytest_is_not_needed(spawn: Spawn) -> None:
     code = "import sys, logreel.testing; sys.exit('pytest' in sys.modules)"
     assert spawn("-c", code).returncode == 0
+
+
+def test_frames_that_get_other_numbers_are_no_fault_of_a_merge() -> None:
+    """The continuation of half a recording has a later frame of a number that the recording has, too."""
+    machine = operations.Operations(builtin_formats()["carla"], eventful().bytes(), ["frames"], ["frames"])
+    whole = machine.begin()
+    half = machine.recover(whole, 0.5)
+    continued = machine.append(half, 0.0, 1.0)
+    merged = machine.merge(continued, whole)
+    assert len(merged.due["frames"]) == len(whole.due["frames"]) + 1
+    # Without a sentence about them, other numbers are a fault.
+    with pytest.raises(AssertionError, match="the first difference at number 4"):
+        operations._compare(merged.due, {**merged.due, "frames": [*merged.due["frames"][:4], (0, b"")]}, "it")
+    machine.teardown()

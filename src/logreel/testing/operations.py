@@ -231,13 +231,14 @@ class Operations(RuleBasedStateMachine):
         path = self._new_path()
         try:
             with no_hang():
-                write(path)
+                done = write(path)
         except UsageError:
             expect(not due, "an operation on messages was refused")
             expect(not path.exists(), "an operation failed and left a file")
             return case
         written = messages_of(self._opened(path))
-        _compare(written, due, "the new log", once)
+        # Where a format tells what it changed, such as numbers of frames, only the times of these have to be the same.
+        _compare(written, due, "the new log", once, self._completed if getattr(done, "notes", ()) else ())
         return Case(path, written, case.appended)
 
     def _opened(self, path: Path) -> Log:
@@ -260,10 +261,16 @@ def _by_time(due: Rows) -> Rows:
     return {topic: sorted(messages, key=itemgetter(0)) for topic, messages in due.items()}
 
 
-def _compare(actual: Rows, due: Rows, what: str, once: bool = False) -> None:
-    """Raise AssertionError unless both are equal; *once*: *actual* may lack repetitions of messages in *due*."""
+def _compare(actual: Rows, due: Rows, what: str, once: bool = False, by_time: Collection[str] = ()) -> None:
+    """Raise AssertionError unless both are equal.
+
+    once     *actual* may lack repetitions of messages in *due*
+    by_time  channels of which only the times are compared
+    """
     for topic in {**due, **actual}:
         messages, others = actual.get(topic, []), due.get(topic, [])
+        if topic in by_time:
+            messages, others = ([(time, b"") for time, _ in rows] for rows in (messages, others))
         if messages == others or (once and messages == list(dict.fromkeys(others))):
             continue
         differ = next((n for n, (a, b) in enumerate(zip(messages, others, strict=False)) if a != b), None)
