@@ -306,10 +306,10 @@ def cost(spawn: Spawn, *args: str) -> tuple[int, int, int]:
     [
         ("--help", 5, 70, 26),
         ("info --help", 5, 70, 26),
-        ("info flight.ulg", 50, 133, 640),
+        ("info flight.ulg", 50, 133, 641),
         ("cat -n 3 flight.ulg", 71, 160, 873),
-        ("params flight.ulg", 60, 144, 744),
-        ("text flight.ulg", 63, 155, 793),
+        ("params flight.ulg", 60, 144, 745),
+        ("text flight.ulg", 63, 155, 794),
     ],
 )
 def test_small_commands_load_little(

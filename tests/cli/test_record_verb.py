@@ -328,7 +328,11 @@ def test_losses_are_told_and_change_the_exit_code(
     monkeypatch.setattr(
         metadata, "entry_points", lambda **which: metadata.EntryPoints([point]).select(**which)
     )
-    done = run("record", "a.mcap", "--from", "flood:x")
+    sources.SOURCES.forget()
+    try:
+        done = run("record", "a.mcap", "--from", "flood:x")
+    finally:
+        sources.SOURCES.forget()
     assert done.code == 3
     assert "41 messages of /fast were lost (flood)" in done.err
     assert [m.decode()["messages"] for m in logreel.open("a.mcap")["~dropout"]] == [41]

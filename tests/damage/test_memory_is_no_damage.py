@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import zstandard
 from small_samples import SMALL
 
 import logreel
+from logreel.io import zstd
 from logreel.io.lz4_frames import unpack_lz4
 from support.samples.rosbag.builder import lz4_frame
 from support.samples.ulog.builder import flight
@@ -31,6 +33,13 @@ class Broken:
         raise self._error
 
     decompress = stream_reader = readinto = fail
+
+
+@pytest.fixture
+def new_unpackers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each thread make what unpacks zstd anew, and again after the test."""
+    if hasattr(zstd, "_OF_THREAD"):
+        monkeypatch.setattr(zstd, "_OF_THREAD", threading.local())
 
 
 def payloads(data: bytes) -> list[bytes]:
@@ -59,6 +68,7 @@ def test_memory_that_lz4_itself_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "error", [MemoryError("none left"), zstandard.ZstdError(ZSTD)], ids=["python", "zstd"]
 )
+@pytest.mark.usefixtures("new_unpackers")
 def test_memory_for_a_zstd_chunk(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     data = SMALL["mcap zstd"].make()
     monkeypatch.setattr(zstandard, "ZstdDecompressor", lambda: Broken(error))
@@ -66,6 +76,7 @@ def test_memory_for_a_zstd_chunk(error: Exception, monkeypatch: pytest.MonkeyPat
         payloads(data)
 
 
+@pytest.mark.usefixtures("new_unpackers")
 def test_other_errors_of_zstd_stay_damage(monkeypatch: pytest.MonkeyPatch) -> None:
     data = SMALL["mcap zstd"].make()
     whole = zstandard.ZstdDecompressor
@@ -81,6 +92,7 @@ def test_other_errors_of_zstd_stay_damage(monkeypatch: pytest.MonkeyPatch) -> No
     list(log.messages())
     assert any("corrupted block" in str(one) for one in log.problems)
     monkeypatch.setattr(zstandard, "ZstdDecompressor", whole)
+    monkeypatch.setattr(zstd, "_OF_THREAD", threading.local(), raising=False)
     assert not logreel.open(data).problems
 
 
