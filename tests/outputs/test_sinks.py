@@ -121,12 +121,15 @@ def dict_of() -> dict[str, str]:
 
 
 @pytest.fixture
-def plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     points = metadata.EntryPoints(
         metadata.EntryPoint(name, f"{__name__}:{value}", sinks.GROUP)
         for name, value in (("radio", "Radio"), ("broken", "Nothing"), ("wrong", "dict_of"))
     )
     monkeypatch.setattr(metadata, "entry_points", lambda **which: points.select(**which))
+    sinks.SINKS.forget()
+    yield
+    sinks.SINKS.forget()
 
 
 @pytest.mark.usefixtures("plugins")
