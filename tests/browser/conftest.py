@@ -135,12 +135,22 @@ class ViewPage:
         return float(self.page.get_attribute("#timeline canvas", "aria-valuenow"))
 
 
-@pytest.fixture
-def view(browser: Any) -> Iterator[Callable[..., ViewPage]]:
-    """Open logs in a page: ``view(*files, size=(1440, 900), dark=False, state="", **options of Viewer)``.
+@pytest.fixture(scope="session")
+def context(browser: Any) -> Iterator[Any]:
+    """What the pages of all viewers share: viewers differ by their ports, and so have a storage each.
 
-    At the end of the test no error may be in the console, and no request may have left the machine.
+    A context of its own for each page would start another process of the browser.
     """
+    shared = browser.new_context(
+        viewport={"width": SIZE[0], "height": SIZE[1]}, color_scheme="light", accept_downloads=True
+    )
+    yield shared
+    shared.close()
+
+
+@contextlib.contextmanager
+def opening(context: Any) -> Iterator[Callable[..., ViewPage]]:
+    """Open logs in pages, which are closed at the end; then no error and no foreign request may have been."""
     pages: list[ViewPage] = []
     with contextlib.ExitStack() as stack:
 
@@ -153,13 +163,13 @@ def view(browser: Any) -> Iterator[Callable[..., ViewPage]]:
             **options: Any,
         ) -> ViewPage:
             viewer = stack.enter_context(Viewer(files, **options))
-            context = browser.new_context(
-                viewport={"width": size[0], "height": size[1]},
-                color_scheme="dark" if dark else "light",
-                accept_downloads=True,
-            )
-            stack.callback(context.close)
-            page = ViewPage(context.new_page(), viewer)
+            tab = context.new_page()
+            stack.callback(tab.close)
+            if size != SIZE:
+                tab.set_viewport_size({"width": size[0], "height": size[1]})
+            if dark:
+                tab.emulate_media(color_scheme="dark")
+            page = ViewPage(tab, viewer)
             if keep:
                 pages.append(page)
             return page.open(state)
@@ -169,3 +179,21 @@ def view(browser: Any) -> Iterator[Callable[..., ViewPage]]:
         foreign = [address for page in pages for address in page.foreign]
     assert not errors
     assert not foreign
+
+
+@pytest.fixture
+def view(context: Any) -> Iterator[Callable[..., ViewPage]]:
+    """Open logs in a page: ``view(*files, size=(1440, 900), dark=False, state="", **options of Viewer)``.
+
+    At the end of the test no error may be in the console, and no request may have left the machine.
+    """
+    with opening(context) as open_view:
+        yield open_view
+    context.clear_permissions()
+
+
+@pytest.fixture(scope="module")
+def lasting_view(context: Any) -> Iterator[Callable[..., ViewPage]]:
+    """Open logs as ``view`` does, in pages for all tests of a file: to load a page costs more than most tests of it."""
+    with opening(context) as open_view:
+        yield open_view

@@ -1,4 +1,4 @@
-"""The page in a browser: logs of each format, fields found by search, themes, narrow windows, hostile names."""
+"""The page in a browser: the tree, themes, narrow windows, hostile names."""
 
 from __future__ import annotations
 
@@ -10,31 +10,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from browser.samples import SAMPLES, sample
+from browser.samples import sample
 from support.samples.ulog.builder import Builder
-
-
-@pytest.mark.parametrize("name", SAMPLES)
-def test_a_field_is_found_by_search_and_plotted(view, tmp_path: Path, name: str) -> None:
-    found, about = view(sample(name, tmp_path)), SAMPLES[name]
-    page = found.page
-    page.wait_for_selector("#timeline canvas[data-ready=yes]")
-    found.shot(f"first-{name}")
-    before = page.locator("#plots .frame").count()
-    assert before >= 1, "the first screen has no plot"
-    assert about.file in page.inner_text("#facts")
-    # A new plot: Shift.
-    page.keyboard.press("Control+k")
-    page.wait_for_function("() => document.querySelectorAll('#found [role=option]').length > 20")
-    page.keyboard.type(about.words)
-    page.wait_for_selector(f"#found[data-for={about.words!r}]")
-    assert page.text_content("#found [aria-selected=true] .label") == f"{about.topic}.{about.field}"
-    page.keyboard.press("Shift+Enter")
-    page.wait_for_function(f"() => document.querySelectorAll('#plots .frame').length === {before + 1}")
-    found.settle()
-    plot = page.locator("#plots .frame.chosen")
-    assert about.field in plot.locator(".legend").inner_text()
-    assert int(plot.locator(".body").get_attribute("data-points")) > 1
 
 
 def test_the_tree_shows_units_counts_and_pins_fields(view, tmp_path: Path) -> None:

@@ -37,15 +37,25 @@ CASES = {
 }
 
 
+@pytest.fixture(scope="module")
+def each(lasting_view, tmp_path_factory: pytest.TempPathFactory):
+    """A page with a panel of each case, in their order."""
+    return lasting_view(sample("ulog", tmp_path_factory.mktemp("panels")), state=panels(*CASES.values()))
+
+
 @pytest.mark.parametrize("name", CASES)
-def test_a_panel_draws(view, tmp_path: Path, name: str) -> None:
+def test_a_panel_draws(each, name: str) -> None:
     if name == "sql":
         pytest.importorskip("duckdb", reason="duckdb is not installed")
-    found = view(sample("ulog", tmp_path), state=panels(CASES[name]))
-    body = found.page.locator("#plots .frame .body")
-    assert found.page.locator("#plots .sentence:visible").all_inner_texts() == []
+    found, number = each, list(CASES).index(name)
+    assert found.page.locator("#plots .frame").count() == len(CASES)
+    frame = found.page.locator("#plots .frame").nth(number)
+    frame.scroll_into_view_if_needed()
+    found.settle()
+    body = frame.locator(".body")
+    assert frame.locator(".sentence:visible").all_inner_texts() == []
     found.page.wait_for_function(
-        "() => Number(document.querySelector('#plots .frame .body').dataset.points) > 0"
+        "(n) => Number(document.querySelectorAll('#plots .frame .body')[n].dataset.points) > 0", arg=number
     )
     colours = body.locator("canvas").first.evaluate(
         """(canvas) => {

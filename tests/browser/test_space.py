@@ -81,9 +81,16 @@ def test_map_draws_the_track_and_the_place_at_the_cursor(view, tmp_path: Path, n
     assert (before != after).any(axis=2).mean() < 0.1
 
 
-def test_map_click_sets_the_cursor_and_keys_move_it(view, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path), state=state("map", 4))
+@pytest.fixture(scope="module")
+def mapped(lasting_view, tmp_path_factory: pytest.TempPathFactory):
+    """A page with the map of a flight."""
+    found = lasting_view(sample("ulog", tmp_path_factory.mktemp("map")), state=state("map", 4))
     ready(found, "map")
+    return found
+
+
+def test_map_click_sets_the_cursor_and_keys_move_it(mapped) -> None:
+    found = mapped
     x, y = (int(part) for part in data(found, "map", "marker").split(","))
     move_to(found, 8)
     assert found.cursor == pytest.approx(8, abs=0.1)
@@ -107,9 +114,8 @@ def test_map_click_sets_the_cursor_and_keys_move_it(view, tmp_path: Path) -> Non
     )
 
 
-def test_map_colours_the_track_by_a_field_of_a_plot(view, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path), state=state("map", 2))
-    ready(found, "map")
+def test_map_colours_the_track_by_a_field_of_a_plot(mapped) -> None:
+    found = mapped
     before = pixels(found, "#panel-map .space")
     found.find("battery voltage_v")
     found.page.click("#panel-map .tool button:has-text('Colour')")
@@ -152,9 +158,8 @@ def test_map_shows_tiles_of_a_file_through_the_server(view, tmp_path: Path) -> N
     found.shot("map-tiles")
 
 
-def test_map_without_tiles_asks_for_none(view, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path), state=state("map", 2))
-    ready(found, "map")
+def test_map_without_tiles_asks_for_none(mapped) -> None:
+    found = mapped
     assert not any("/api/tiles/" in one for one in found.requests)
     assert any("/api/world" in one for one in found.requests)
 
@@ -348,9 +353,17 @@ def test_video_is_shown_by_the_browser_or_the_server(view, kind: str, codec: str
         assert grey() == pytest.approx(20 + 25 * number, abs=8)
 
 
+@pytest.fixture(scope="module")
+def small(lasting_view, tmp_path_factory: pytest.TempPathFactory):
+    """A page in the dark on a small screen."""
+    path = sample("rosbag", tmp_path_factory.mktemp("small"))
+    return lasting_view(path, size=(1024, 700), dark=True, state=state("map", 2))
+
+
 @pytest.mark.parametrize("tab", ["map", "scene", "picture"])
-def test_panels_of_space_in_the_dark_on_a_small_screen(view, tmp_path: Path, tab: str) -> None:
-    found = view(sample("rosbag", tmp_path), size=(1024, 700), dark=True, state=state(tab, 2))
+def test_panels_of_space_in_the_dark_on_a_small_screen(small, tab: str) -> None:
+    found = small
+    found.page.click(f"#tab-{tab}")
     ready(found, tab)
     assert np.median(pixels(found, f"#panel-{tab} .tool")) < 80
     box = found.page.locator(f"#panel-{tab}").bounding_box()

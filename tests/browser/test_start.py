@@ -1,26 +1,32 @@
-"""The start of the page: how often it asks, in which order, and what it leaves for later."""
+"""The start of the page with a log of each format: what it asks for and when, and a field found by search."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from browser.conftest import opening
 from browser.samples import SAMPLES, sample
 
 #: Requests of a page until it is at rest, and bytes of its own files, at most.
 REQUESTS, BYTES = 25, 600_000
 
 
-@pytest.mark.parametrize("name", SAMPLES)
-def test_a_page_needs_few_requests_and_the_first_plots_before_all_else(
-    view, tmp_path: Path, name: str
-) -> None:
-    page = view(sample(name, tmp_path))
-    page.page.wait_for_selector("#timeline canvas[data-ready=yes]")
-    page.settle()
-    asked = [urlsplit(url).path for url in page.requests]
+@pytest.fixture(scope="module", params=SAMPLES)
+def started(context: Any, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest):
+    """Return the name of a sample, a page that has opened it, and the paths that the page asked for until then."""
+    with opening(context) as open_view:
+        page = open_view(sample(request.param, tmp_path_factory.mktemp("start")))
+        page.page.wait_for_selector("#timeline canvas[data-ready=yes]")
+        page.settle()
+        yield request.param, page, [urlsplit(url).path for url in page.requests]
+
+
+def test_a_page_needs_few_requests_and_the_first_plots_before_all_else(started) -> None:
+    _, page, asked = started
     files = [path for path in asked if not path.startswith("/api/") and "/three/" not in path]
     assert len(asked) <= REQUESTS, asked
     assert {"/page.js", "/page.css"} <= {*files}
@@ -32,6 +38,27 @@ def test_a_page_needs_few_requests_and_the_first_plots_before_all_else(
         "performance.getEntriesByType('resource').map(({ name, decodedBodySize }) => [name, decodedBodySize])"
     )
     assert sum(size for url, size in sizes if urlsplit(url).path in files) < BYTES
+
+
+def test_a_field_is_found_by_search_and_plotted(started) -> None:
+    name, found, _ = started
+    page, about = found.page, SAMPLES[name]
+    found.shot(f"first-{name}")
+    before = page.locator("#plots .frame").count()
+    assert before >= 1, "the first screen has no plot"
+    assert about.file in page.inner_text("#facts")
+    # A new plot: Shift.
+    page.keyboard.press("Control+k")
+    page.wait_for_function("() => document.querySelectorAll('#found [role=option]').length > 20")
+    page.keyboard.type(about.words)
+    page.wait_for_selector(f"#found[data-for={about.words!r}]")
+    assert page.text_content("#found [aria-selected=true] .label") == f"{about.topic}.{about.field}"
+    page.keyboard.press("Shift+Enter")
+    page.wait_for_function(f"() => document.querySelectorAll('#plots .frame').length === {before + 1}")
+    found.settle()
+    plot = page.locator("#plots .frame.chosen")
+    assert about.field in plot.locator(".legend").inner_text()
+    assert int(plot.locator(".body").get_attribute("data-points")) > 1
 
 
 def test_three_js_is_loaded_when_3d_is_looked_at(view, tmp_path: Path) -> None:

@@ -98,6 +98,7 @@ def test_the_link_opens_the_same_view(view, tmp_path: Path) -> None:
     other.wait_for_selector("html[data-ready=yes]")
     text = "document.querySelector('#timeline canvas').getAttribute('aria-valuetext')"
     assert other.evaluate(text) == page.evaluate(text)
+    other.close()
 
 
 def test_files_hold_what_is_seen(view, tmp_path: Path) -> None:

@@ -25,31 +25,47 @@ def flight(view, tmp_path: Path):
     return view(sample("ulog", tmp_path))
 
 
-def test_the_wheel_zooms_at_the_pointer_and_a_double_click_shows_all(flight) -> None:
-    page = flight.page
+@pytest.fixture(scope="module")
+def lasting_flight(lasting_view, tmp_path_factory: pytest.TempPathFactory):
+    return lasting_view(sample("ulog", tmp_path_factory.mktemp("flight")))
+
+
+@pytest.fixture
+def whole_flight(lasting_flight):
+    """The page of tests that change window and cursors only: with the whole log, and the cursor at its start."""
+    lasting_flight.page.mouse.move(5, 5)
+    lasting_flight.page.evaluate("document.activeElement.blur()")
+    lasting_flight.press("Home", "0")
+    assert lasting_flight.window == (float("-inf"), float("inf"))
+    assert lasting_flight.cursor == 0
+    return lasting_flight
+
+
+def test_the_wheel_zooms_at_the_pointer_and_a_double_click_shows_all(whole_flight) -> None:
+    page = whole_flight.page
     box = page.locator("#plots .frame .u-over").first.bounding_box()
     page.mouse.move(*centre(page, 0.25))
     for _ in range(4):
         page.mouse.wheel(0, -300)
-    flight.settle()
-    low, high = flight.window
+    whole_flight.settle()
+    low, high = whole_flight.window
     assert high - low < 5e9
     # What was under the pointer is there still: a quarter of ten seconds.
     assert abs((low + (high - low) * 0.25) - 0.25 * 10e9) < 0.02 * 10e9, box
     page.mouse.dblclick(*centre(page))
-    flight.settle()
-    assert flight.window == (float("-inf"), float("inf"))
+    whole_flight.settle()
+    assert whole_flight.window == (float("-inf"), float("inf"))
 
 
-def test_a_drag_zooms_and_a_drag_with_shift_pans(flight) -> None:
-    page = flight.page
+def test_a_drag_zooms_and_a_drag_with_shift_pans(whole_flight) -> None:
+    page = whole_flight.page
     page.mouse.move(*centre(page, 0.4))
     page.mouse.down()
     page.mouse.move(*centre(page, 0.5), steps=4)
     page.mouse.move(*centre(page, 0.6), steps=4)
     page.mouse.up()
-    flight.settle()
-    low, high = flight.window
+    whole_flight.settle()
+    low, high = whole_flight.window
     assert (low, high) == pytest.approx((4e9, 6e9), rel=0.03)
     points = page.locator("#plots .frame .body").first.get_attribute("data-points")
     assert int(points) > 10
@@ -59,33 +75,33 @@ def test_a_drag_zooms_and_a_drag_with_shift_pans(flight) -> None:
     page.mouse.move(*centre(page, 0.75), steps=5)
     page.mouse.up()
     page.keyboard.up("Shift")
-    flight.settle()
-    after = flight.window
+    whole_flight.settle()
+    after = whole_flight.window
     assert after[0] == pytest.approx(low - (high - low) / 4, rel=0.03)
     assert after[1] - after[0] == high - low
 
 
-def test_all_plots_show_the_same_window(flight) -> None:
-    flight.press("+", "+")
-    ends = flight.page.evaluate(
+def test_all_plots_show_the_same_window(whole_flight) -> None:
+    whole_flight.press("+", "+")
+    ends = whole_flight.page.evaluate(
         "[...document.querySelectorAll('#plots .frame .u-over')].map((one) => one.clientWidth)"
     )
     assert len(set(ends)) == 1, "the axes of the plots are not aligned"
 
 
-def test_the_cursor_moves_text_message_and_values(flight) -> None:
-    page = flight.page
+def test_the_cursor_moves_text_message_and_values(whole_flight) -> None:
+    page = whole_flight.page
     page.click("#tab-message")
     page.mouse.click(*centre(page, 0.1))
     page.mouse.move(5, 5)
-    flight.settle()
+    whole_flight.settle()
     first = page.get_attribute("#panel-message", "data-row")
     values = page.locator("#plots .frame .legend").first.inner_text()
-    assert flight.cursor == pytest.approx(1.0, abs=0.05)
+    assert whole_flight.cursor == pytest.approx(1.0, abs=0.05)
     page.mouse.click(*centre(page, 0.5))
     page.mouse.move(5, 5)
-    flight.settle()
-    assert flight.cursor == pytest.approx(5.0, abs=0.05)
+    whole_flight.settle()
+    assert whole_flight.cursor == pytest.approx(5.0, abs=0.05)
     assert page.get_attribute("#panel-message", "data-row") != first
     assert page.locator("#plots .frame .legend").first.inner_text() != values
     current = page.locator("#panel-text li[aria-current=true] .time")
@@ -94,21 +110,21 @@ def test_the_cursor_moves_text_message_and_values(flight) -> None:
     line = page.locator("#panel-text .lines li").first
     at = float(line.locator(".time").inner_text())
     line.click()
-    flight.settle()
-    assert flight.cursor == pytest.approx(at, abs=0.002)
+    whole_flight.settle()
+    assert whole_flight.cursor == pytest.approx(at, abs=0.002)
 
 
-def test_two_cursors_show_differences(flight) -> None:
-    page = flight.page
+def test_two_cursors_show_differences(whole_flight) -> None:
+    page = whole_flight.page
     page.mouse.click(*centre(page, 0.2))
     page.keyboard.down("Shift")
     page.mouse.click(*centre(page, 0.7))
     page.keyboard.up("Shift")
     page.mouse.move(5, 5)
-    flight.settle()
+    whole_flight.settle()
     assert "Δ 5." in page.inner_text("#play .delta") or "Δ 4.9" in page.inner_text("#play .delta")
     assert "Δ" in page.locator("#plots .frame .legend").first.inner_text()
-    flight.press("c")
+    whole_flight.press("c")
     assert "Δ" not in page.inner_text("#play .delta")
 
 
@@ -141,23 +157,23 @@ def test_the_address_brings_the_view_back(flight) -> None:
     assert page.locator("#plots .legend").all_inner_texts() == curves
 
 
-def test_the_strip_of_time_sets_the_window(flight) -> None:
-    page = flight.page
+def test_the_strip_of_time_sets_the_window(whole_flight) -> None:
+    page = whole_flight.page
     box = page.locator("#timeline canvas").bounding_box()
     y = box["y"] + box["height"] / 2
     page.mouse.move(box["x"] + box["width"] * 0.3, y)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] * 0.5, y, steps=5)
     page.mouse.up()
-    flight.settle()
-    assert flight.window == pytest.approx((3e9, 5e9), rel=0.03)
+    whole_flight.settle()
+    assert whole_flight.window == pytest.approx((3e9, 5e9), rel=0.03)
     # Its edge is dragged on.
     page.mouse.move(box["x"] + box["width"] * 0.5, y)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] * 0.8, y, steps=5)
     page.mouse.up()
-    flight.settle()
-    assert flight.window == pytest.approx((3e9, 8e9), rel=0.03)
+    whole_flight.settle()
+    assert whole_flight.window == pytest.approx((3e9, 8e9), rel=0.03)
 
 
 def test_play_moves_the_cursor_and_pauses(flight) -> None:
