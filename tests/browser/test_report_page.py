@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import zlib
 from collections import Counter
@@ -18,19 +19,33 @@ from support.builders.crash import FALL, LOW, crash
 from support.builders.pitfalls import pitfalls
 
 
+@functools.cache
+def report(data: bytes) -> str:
+    """Return the page of the report of a log."""
+    with logreel.open(data) as log:
+        return logreel.report(log).html
+
+
+@pytest.fixture(scope="module")
+def offline(browser: Any) -> Iterator[Any]:
+    """Return what the pages of reports share: to begin it costs a process."""
+    shared = browser.new_context(offline=True, color_scheme="light")
+    yield shared
+    shared.close()
+
+
 @pytest.fixture
-def opened(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+def opened(offline: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """Open the report of a log from a file; at the end, no error and no request but the file itself."""
     pages: list[tuple[Any, list[str], list[str]]] = []
 
     def open_report(data: bytes, dark: bool = False, width: int = 1440) -> Any:
         path = tmp_path / f"report{len(pages)}.html"
-        with logreel.open(data) as log:
-            logreel.report(log).save(path)
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", offline=True
-        )
-        page, errors, requests = context.new_page(), [], []
+        path.write_text(report(data), "utf-8")
+        page, errors, requests = offline.new_page(), [], []
+        page.set_viewport_size({"width": width, "height": 900})
+        if dark:
+            page.emulate_media(color_scheme="dark")
         page.set_default_timeout(PATIENCE)
         page.on("console", lambda m: errors.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: errors.append(str(error)))
@@ -42,9 +57,9 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
 
     yield open_report
     for page, errors, requests in pages:
+        page.close()
         assert not errors
         assert [one for one in requests if not one.startswith(("file:", "data:"))] == []
-        page.context.close()
 
 
 def shown_span(page: Any) -> list[float]:
@@ -196,19 +211,19 @@ def test_paper_has_all_charts_in_light_colours_also_without_scripts(
 ) -> None:
     path = tmp_path / "report.html"
     with logreel.open(pitfalls()) as log:
-        report = logreel.report(log)
-    report.save(path)
+        written = logreel.report(log)
+    written.save(path)
     context = browser.new_context(color_scheme="dark", offline=True, java_script_enabled=scripts)
     page = context.new_page()
     page.goto(path.as_uri())
     if not scripts:
         # On the screen, too, the pictures stand where charts that can be zoomed would be.
         pictures = page.locator("figure svg.still:visible")
-        assert pictures.count() == len(report.charts) > 0
-        assert page.locator("figure svg.still path.t0").count() == len(report.charts)
+        assert pictures.count() == len(written.charts) > 0
+        assert page.locator("figure svg.still path.t0").count() == len(written.charts)
         assert page.locator("svg.still path.gap").count() > 0
     page.emulate_media(media="print")
-    assert page.locator("figure .still:visible").count() == 2 * len(report.charts)
+    assert page.locator("figure .still:visible").count() == 2 * len(written.charts)
     assert page.locator("figure .uplot:visible").count() == 0
     out = page.pdf(prefer_css_page_size=True)
     context.close()
