@@ -31,8 +31,10 @@ export class Notes {
   }
 
   #keep(id, answer) {
+    const before = this.logs.get(id), told = ({ notes, why, problem }) => notes.length > 0 || Boolean(why || problem);
     this.logs.set(id, answer);
-    this.context.bus.send("notes", id);
+    // Most logs have none: nothing is drawn again for them.
+    if (told(answer) || (before && told(before))) this.context.bus.send("notes", id);
   }
 
   /** Return the notes on a log, by time: [{id, from, to (ns since its start, or null), title, text, author, colour}]. */

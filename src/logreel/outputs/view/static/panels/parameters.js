@@ -19,7 +19,7 @@ export async function markChanges(context) {
     // Values at the start are no changes.
     changes[id] = list.flatMap((one) => one.changes.filter(({ t }) => t > 0).map(({ t, value }) => ({ t, level: null, kind: "parameter", text: `${one.name} = ${value}`, source: "" })));
   }
-  context.bus.send("marks", { ...context.bus.last("marks"), changes });
+  if (Object.values(changes).some((list) => list.length)) context.bus.send("marks", { ...context.bus.last("marks"), changes });
 }
 
 class Parameters {
