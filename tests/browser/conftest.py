@@ -19,7 +19,7 @@ playwright = pytest.importorskip(
     "playwright.sync_api", reason="playwright is not installed: pip install playwright"
 )
 
-#: Where screenshots are kept: git ignores this folder.
+#: Where screenshots are kept if the variable LOGREEL_SCREENSHOTS is set: git ignores this folder.
 SHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 SIZE = (1440, 900)
 #: Milliseconds after which a state that does not come fails a test; a busy machine is slow.
@@ -49,6 +49,13 @@ def browser() -> Iterator[Any]:
         )
         yield found
         found.close()
+
+
+def shoot(page: Any, name: str, **options: Any) -> None:
+    """Save what is seen to ``build/screenshots/NAME.png`` for people to look at, if they ask for it."""
+    if os.environ.get("LOGREEL_SCREENSHOTS"):
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=SHOTS / f"{name}.png", **options)
 
 
 class ViewPage:
@@ -92,12 +99,9 @@ class ViewPage:
                    })()"""
         )
 
-    def shot(self, name: str) -> Path:
-        """Save what is seen to ``build/screenshots/NAME.png``; return the path."""
-        SHOTS.mkdir(parents=True, exist_ok=True)
-        path = SHOTS / f"{name}.png"
-        self.page.screenshot(path=path)
-        return path
+    def shot(self, name: str) -> None:
+        """Save what is seen, as `shoot` does."""
+        shoot(self.page, name)
 
     def press(self, *keys: str) -> None:
         """Press keys one after the other, and wait for what they change."""

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 import logreel
-from browser.conftest import PATIENCE, SHOTS
+from browser.conftest import PATIENCE, shoot
 from support.builders.contents import SAMPLES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -292,8 +292,7 @@ def test_it_is_readable_in_both_schemes_and_on_a_narrow_screen(
     one = DropPage(browser, address, color_scheme=scheme)
     one.page.set_viewport_size({"width": width, "height": 900})
     one.read("drive.bag", SAMPLES[".bag"]())
-    SHOTS.mkdir(parents=True, exist_ok=True)
-    one.page.screenshot(path=SHOTS / f"drop-{scheme}-{width}.png")
+    shoot(one.page, f"drop-{scheme}-{width}")
     # Nothing is wider than the screen but tables, which scroll.
     assert one.page.evaluate("document.documentElement.scrollWidth") <= width
     ground, text = one.page.evaluate(

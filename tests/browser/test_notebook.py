@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import logreel
-from browser.conftest import PATIENCE, SHOTS
+from browser.conftest import PATIENCE, shoot
 from support.builders.contents import SAMPLES
 
 
@@ -43,14 +43,13 @@ def test_outputs_of_cells_are_shown_inline(browser: Any, notebook: str, tmp_path
         assert len(sizes) == 3
         assert all(width > 0 and complete for width, complete in sizes)
         page.locator("iframe").nth(0).content_frame.locator("figure .u-over").first.wait_for()
-        SHOTS.mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=SHOTS / "notebook.png")
+        shoot(page, "notebook")
         # Frames of other origins are painted when they are seen.
         page.locator("iframe").nth(1).scroll_into_view_if_needed()
         inner = page.locator("iframe").nth(1).content_frame
         inner.locator("html[data-ready]").wait_for()
         inner.get_by_text("battery_status").first.wait_for()
-        page.screenshot(path=SHOTS / "notebook-viewer.png")
+        shoot(page, "notebook-viewer")
         assert errors == []
         mine = (notebook.rpartition("/")[0], viewer.url, "data:", "blob:", "about:")
         assert [url for url in requests if not url.startswith(mine)] == []

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import logreel
-from browser.conftest import PATIENCE, SHOTS
+from browser.conftest import PATIENCE, shoot
 from support.builders.contents import SAMPLES
 from support.builders.crash import FALL, LOW, crash
 from support.builders.pitfalls import pitfalls
@@ -74,8 +74,7 @@ def test_reports_open_from_disk_and_draw(opened: Callable[..., Any], suffix: str
     page.evaluate("drawWaiting(waiting.slice())")
     drawn = page.evaluate("plots.filter(({ plot }) => plot.data[0].length > 0).length")
     assert drawn == page.evaluate("data.panels.length") > 0
-    SHOTS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=SHOTS / f"report{suffix}.png", full_page=True)
+    shoot(page, f"report{suffix}", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
@@ -143,7 +142,7 @@ def test_dark_and_light_have_their_colours(opened: Callable[..., Any]) -> None:
     assert colours[0] != colours[1]
     dark.click("#theme")
     assert dark.evaluate(ground) == colours[0]
-    dark.screenshot(path=SHOTS / "report-switched.png")
+    shoot(dark, "report-switched")
 
 
 #: The strips, and the areas of the curves of the first charts: left and right edge in pixels.
