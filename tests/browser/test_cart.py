@@ -27,6 +27,17 @@ def choose(found: Any, panel: str, button: str, entry: str) -> None:
     found.settle()
 
 
+def shown(view: Any, log: Path, topic: str, dark: bool) -> Any:
+    """Open a page that shows one topic in 3D: chosen in the menu in the light, by the link in the dark."""
+    found = view(
+        log, state=state("scene", 2, **({"tabs": {"scene": {"topics": [topic]}}} if dark else {})), dark=dark
+    )
+    ready(found, "scene")
+    if not dark:
+        only(found, topic)
+    return found
+
+
 def only(found: Any, *topics: str) -> None:
     """Show nothing but *topics* in 3D."""
     for entry in ("/tf", "/tf_static", "/points", "/objects", "/robot_description"):
@@ -41,9 +52,7 @@ def only(found: Any, *topics: str) -> None:
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_points_are_coloured_by_a_field_and_stay(view, log: Path, dark: bool) -> None:
-    found = view(log, state=state("scene", 2), dark=dark)
-    ready(found, "scene")
-    only(found, "/points")
+    found = shown(view, log, "/points", dark)
     usual = pixels(found, "#panel-scene .space")
     assert "intensity 0" in found.page.inner_text("#panel-scene .notes")
     choose(found, "scene", "Points", "ring")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from browser.samples import sample
 
 
@@ -51,9 +53,14 @@ def test_a_field_is_plotted_zoomed_and_closed_without_a_pointer(view, tmp_path: 
     assert page.locator("dialog[open]").count() == 0
 
 
-def test_tab_reaches_all_regions_with_a_visible_focus(view, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path))
-    page = found.page
+@pytest.fixture(scope="module")
+def flight(lasting_view, tmp_path_factory: pytest.TempPathFactory):
+    """A page for tests that leave its plots as they are."""
+    return lasting_view(sample("ulog", tmp_path_factory.mktemp("flight")))
+
+
+def test_tab_reaches_all_regions_with_a_visible_focus(flight) -> None:
+    page = flight.page
     seen = set()
     for _ in range(300):
         page.keyboard.press("Tab")
@@ -72,9 +79,8 @@ def test_tab_reaches_all_regions_with_a_visible_focus(view, tmp_path: Path) -> N
     assert {"head", "tree", "plots", "bottom", "lower", "play", "timeline"} <= seen
 
 
-def test_tree_tabs_and_timeline_have_roles_and_names(view, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path))
-    page = found.page
+def test_tree_tabs_and_timeline_have_roles_and_names(flight) -> None:
+    page = flight.page
     tree = page.get_by_role("tree", name="Channels and fields")
     assert tree.get_by_role("treeitem").count() > 3
     item = page.locator("#tree [role=treeitem][aria-expanded=false]").first
