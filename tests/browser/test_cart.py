@@ -134,12 +134,10 @@ def test_boxes_in_space_have_their_names(view, log: Path) -> None:
 def test_a_robot_is_drawn_and_its_meshes_come_from_the_folder(
     view, log: Path, tmp_path: Path, dark: bool
 ) -> None:
-    found = view(log, state=state("scene", 2), dark=dark)
-    ready(found, "scene")
+    found = shown(view, log, "/robot_description", dark)
     assert "Meshes (head.stl) are not drawn" in found.page.inner_text("#panel-scene .notes")
-    only(found, "/robot_description")
-    red, green, blue = np.moveaxis(pixels(found, "#panel-scene .space").astype(int), -1, 0)
     bare = pixels(found, "#panel-scene .space")
+    red, green, blue = np.moveaxis(bare.astype(int), -1, 0)
     assert ((red > 2 * green + 30) & (red > 2 * blue + 30)).sum() > 300
     assert ((blue > red + 50) & (blue > green + 50)).sum() > 20
     meshes = tmp_path / "share" / "cart" / "meshes"
