@@ -323,6 +323,8 @@ def test_layouts_with_names_are_kept_for_a_kind_of_vehicle(
     page.reload()
     page.wait_for_selector("html[data-ready=yes]")
     layout_menu(page, "here")
+    # Only a layout that is applied can be what logs begin with.
+    found.settle()
     layout_menu(page, "Begin with it")
     page.wait_for_function("() => !localStorage.getItem('logreel.layouts').includes('here')")
     stored = json.loads((tmp_path / "data/layouts.json").read_text())
