@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from logreel.errors import LogError
@@ -26,6 +26,7 @@ from logreel.fleet.topic_schema import (
     utc_times,
 )
 from logreel.io.arrays import I64
+from logreel.layout.arrow_from_buffers import text_array
 from logreel.log.columns import RowOptions, Rows
 from logreel.log.log import Channel, Log
 from logreel.log.tables import TableReader, as_numpy, flattened
@@ -159,8 +160,7 @@ class TaskReader(Iterator[pa.RecordBatch]):
         utc = utc_times(as_numpy(ns), utc_shift(log), TIMESTAMPS[self._timestamps])
         name = (self._task.log or self._task.path).encode("utf-8", "replace")
         # A scalar of an array: to convert a text of Python, pyarrow imports pandas where that is installed.
-        offsets = struct.pack("=ii", 0, len(name))
-        names: Any = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(offsets), pa.py_buffer(name)])
+        names = text_array(np.array([0, len(name)], np.int32), np.frombuffer(name, np.uint8))
         return {TIME: utc, TIME_NS: ns, LOG: pa.repeat(names[0], len(ns))}
 
 

@@ -330,7 +330,7 @@ def walk(
         counts[:, program.ops[0, 1]] = [int(records[part].sum()) for part in cut]
     # Counts of a message that does not decode are taken back by reading it again.
     if counts.min(initial=0) < 0:
-        raise _changed()
+        raise bytes_changed()
     if len(start) > 1 and counts.sum(axis=0).max(initial=0) > MAX_SIZE:
         raise Crowded
     if sum(good) < len(start):
@@ -345,11 +345,12 @@ def walk(
         for rows, to in zip(cut, places, strict=True)
     ]
     if not all(run(fills)):
-        raise _changed()
+        raise bytes_changed()
     return out.buffers, len(start)
 
 
-def _changed() -> FileChangedError:
+def bytes_changed() -> FileChangedError:
+    """Return the error for messages whose bytes differ between counting and filling."""
     text = "bytes of messages changed while they were decoded; what was read is not valid"
     return FileChangedError(text, hint="open the log again when nothing writes it")
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logreel.dataclass import replace
-from logreel.errors import DefinitionError, FileChangedError
+from logreel.errors import DefinitionError
 from logreel.index.gather import PayloadRange
 from logreel.io.arrays import I64
 from logreel.kernels import protobuf_read as kernel
@@ -35,6 +35,7 @@ from logreel.layout.nodes import (
     Time,
 )
 from logreel.layout.numpy_columns import Column
+from logreel.layout.program import bytes_changed
 
 Convert = Callable[[Any], Any]
 
@@ -150,23 +151,8 @@ def _serialized(message: Any) -> bytes:
     return bytes(message.SerializePartialToString())
 
 
-#: Of numbers by FieldDescriptor type number: op, and width; negative: zigzag.
-_NUMBERS = {
-    1: (kernel.FIXED, 8),
-    2: (kernel.FIXED, 4),
-    3: (kernel.VARINT, 8),
-    4: (kernel.VARINT, 8),
-    5: (kernel.VARINT, 4),
-    6: (kernel.FIXED, 8),
-    7: (kernel.FIXED, 4),
-    8: (kernel.VARINT, 1),
-    13: (kernel.VARINT, 4),
-    ENUM: (kernel.VARINT, 4),
-    15: (kernel.FIXED, 4),
-    16: (kernel.FIXED, 8),
-    17: (kernel.VARINT, -4),
-    18: (kernel.VARINT, -8),
-}
+#: Numbers by FieldDescriptor type number that are not varints, and varints whose lowest bit is the sign.
+_FIXED, _ZIGZAG = {1, 2, 6, 7, 15, 16}, {17, 18}
 _MESSAGES = 0
 _NONE = -1
 
@@ -224,8 +210,7 @@ class ProtoColumns:
         if not kernel.fill(source, start, size, *self._tables_of(wanted), filled, marks, columns) or (
             (filled != counts).any()
         ):
-            text = "bytes of messages changed while they were decoded; what was read is not valid"
-            raise FileChangedError(text, hint="open the log again when nothing writes it")
+            raise bytes_changed()
         return [self._makes[name](node, columns, counts) for name, node in wanted.items()]
 
     def _tables_of(self, wanted: Collection[str]) -> tuple[I64, I64, I64, I64]:
@@ -303,7 +288,8 @@ class ProtoColumns:
                 make = _values(numpy_columns.DURATION if signed else numpy_columns.TIME, data)
             case Scalar(type=number_type):
                 data = self._column(SCALARS[number_type][0], scope)
-                row[1:4] = [*_NUMBERS[field.type], data]
+                width = -SCALARS[number_type][1] if field.type in _ZIGZAG else SCALARS[number_type][1]
+                row[1:4] = [kernel.FIXED if field.type in _FIXED else kernel.VARINT, width, data]
                 make = _values(number_type, data)
             case _ if field.type == ENUM:
                 make = self._enum(field, scope, row)
@@ -337,7 +323,7 @@ class ProtoColumns:
         if getattr(field.enum_type, "is_closed", True):
             raise LibraryOnly
         data = self._column("<i4", scope)
-        row[1:4] = [*_NUMBERS[ENUM], data]
+        row[1:4] = [kernel.VARINT, 4, data]
         names = {number: value.name for number, value in field.enum_type.values_by_number.items()}
 
         def make(node: Any, columns: list[NDArray[Any]], counts: I64) -> Column:
