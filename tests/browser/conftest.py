@@ -7,12 +7,14 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from browser.samples import SAMPLES, sample
 from logreel.outputs.view import Viewer
 
 playwright = pytest.importorskip(
@@ -73,9 +75,13 @@ class ViewPage:
         self.page, self.viewer = page, viewer
         self.errors: list[str] = []
         self.requests: list[str] = []
-        page.on("console", self._console)
-        page.on("pageerror", lambda error: self.errors.append(error.stack or str(error)))
-        page.on("request", lambda request: self.requests.append(request.url))
+        self._listeners = {
+            "console": self._console,
+            "pageerror": lambda error: self.errors.append(error.stack or str(error)),
+            "request": lambda request: self.requests.append(request.url),
+        }
+        for kind, listener in self._listeners.items():
+            page.on(kind, listener)
         page.set_default_timeout(PATIENCE)
 
     def _console(self, message: Any) -> None:
@@ -88,6 +94,13 @@ class ViewPage:
         self.page.wait_for_selector("html[data-ready]")
         self.settle()
         return self
+
+    def leave(self) -> None:
+        """End what was seen and kept in the tab, which the next page gets."""
+        self.page.unroute_all()
+        self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+        for kind, listener in self._listeners.items():
+            self.page.remove_listener(kind, listener)
 
     def settle(self) -> None:
         """Wait until all plots have drawn what they asked for, and no request is under way."""
@@ -142,22 +155,55 @@ class ViewPage:
         return float(self.page.get_attribute("#timeline canvas", "aria-valuenow"))
 
 
+class Tabs:
+    """Tabs of one browser, used again: each new one would start another process of the browser.
+
+    Viewers differ by their ports, and so have a storage each.
+    """
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+        self._free: list[Any] = []
+
+    @contextlib.contextmanager
+    def tab(self, size: tuple[int, int], dark: bool) -> Iterator[Any]:
+        """Lend an empty tab."""
+        page = self._free.pop() if self._free else self.context.new_page()
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        page.emulate_media(color_scheme="dark" if dark else "light")
+        yield page
+        page.goto("about:blank")
+        self._free.append(page)
+
+
 @pytest.fixture(scope="session")
 def context(browser: Any) -> Iterator[Any]:
-    """What the pages of all viewers share: viewers differ by their ports, and so have a storage each.
-
-    A context of its own for each page would start another process of the browser.
-    """
-    shared = browser.new_context(
-        viewport={"width": SIZE[0], "height": SIZE[1]}, color_scheme="light", accept_downloads=True
-    )
+    """What all pages of viewers share."""
+    shared = browser.new_context(accept_downloads=True)
     yield shared
     shared.close()
 
 
+@pytest.fixture(scope="session")
+def tabs(context: Any) -> Tabs:
+    return Tabs(context)
+
+
+@pytest.fixture(scope="session")
+def sampled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Viewer]]:
+    """Return the viewer of a sample by its name, the same one for all tests: they change neither file nor folder."""
+    with contextlib.ExitStack() as stack:
+
+        @cache
+        def viewer(name: str) -> Viewer:
+            return stack.enter_context(Viewer((sample(name, tmp_path_factory.mktemp(name)),)))
+
+        yield viewer
+
+
 @contextlib.contextmanager
-def opening(context: Any) -> Iterator[Callable[..., ViewPage]]:
-    """Open logs in pages, which are closed at the end; then no error and no foreign request may have been."""
+def opening(tabs: Tabs, sampled: Callable[[str], Viewer]) -> Iterator[Callable[..., ViewPage]]:
+    """Open logs in pages; at the end no error may have been in them, and no foreign request."""
     pages: list[ViewPage] = []
     with contextlib.ExitStack() as stack:
 
@@ -169,14 +215,12 @@ def opening(context: Any) -> Iterator[Callable[..., ViewPage]]:
             keep: bool = True,
             **options: Any,
         ) -> ViewPage:
-            viewer = stack.enter_context(Viewer(files, **options))
-            tab = context.new_page()
-            stack.callback(tab.close)
-            if size != SIZE:
-                tab.set_viewport_size({"width": size[0], "height": size[1]})
-            if dark:
-                tab.emulate_media(color_scheme="dark")
-            page = ViewPage(tab, viewer)
+            if files[0] in SAMPLES:
+                viewer = sampled(*files, **options)
+            else:
+                viewer = stack.enter_context(Viewer(files, **options))
+            page = ViewPage(stack.enter_context(tabs.tab(size, dark)), viewer)
+            stack.callback(page.leave)
             if keep:
                 pages.append(page)
             return page.open(state)
@@ -189,18 +233,19 @@ def opening(context: Any) -> Iterator[Callable[..., ViewPage]]:
 
 
 @pytest.fixture
-def view(context: Any) -> Iterator[Callable[..., ViewPage]]:
+def view(tabs: Tabs, sampled: Callable[[str], Viewer]) -> Iterator[Callable[..., ViewPage]]:
     """Open logs in a page: ``view(*files, size=(1440, 900), dark=False, state="", **options of Viewer)``.
 
-    At the end of the test no error may be in the console, and no request may have left the machine.
+    The name of a sample in place of files opens that one. At the end of the test no error may be in the console, and no
+    request may have left the machine.
     """
-    with opening(context) as open_view:
+    with opening(tabs, sampled) as open_view:
         yield open_view
-    context.clear_permissions()
+    tabs.context.clear_permissions()
 
 
 @pytest.fixture(scope="module")
-def lasting_view(context: Any) -> Iterator[Callable[..., ViewPage]]:
+def lasting_view(tabs: Tabs, sampled: Callable[[str], Viewer]) -> Iterator[Callable[..., ViewPage]]:
     """Open logs as ``view`` does, in pages for all tests of a file: to load a page costs more than most tests of it."""
-    with opening(context) as open_view:
+    with opening(tabs, sampled) as open_view:
         yield open_view

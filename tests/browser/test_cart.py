@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from browser.samples import sample
 from browser.test_space import colours, data, move_to, pixels, ready, state
 from support.samples.rosbag.cart import cart, head_stl
 
 
-@pytest.fixture
-def log(tmp_path: Path) -> Path:
-    path = tmp_path / "cart.bag"
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cart") / "cart.bag"
     path.write_bytes(cart())
     return path
 
@@ -210,10 +209,8 @@ def test_tree_of_frames_has_rates_and_ages_at_the_cursor(view, log: Path) -> Non
     ]
 
 
-def test_changes_of_parameters_stand_in_the_order_of_their_times(view, tmp_path: Path) -> None:
-    found = view(
-        sample("ulog", tmp_path), state=state("map", 0, panels=[{"kind": "parameters", "height": 300}])
-    )
+def test_changes_of_parameters_stand_in_the_order_of_their_times(view) -> None:
+    found = view("ulog", state=state("map", 0, panels=[{"kind": "parameters", "height": 300}]))
     found.page.select_option("#plots select[aria-label='Which parameters']", "over time")
     found.page.wait_for_selector("#plots .body[data-changes]")
     found.shot("parameters-over-time")

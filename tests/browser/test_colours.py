@@ -12,7 +12,6 @@ import pytest
 
 import logreel
 import logreel.outputs.view as viewer
-from browser.samples import sample
 from browser.test_panels import panels
 
 #: What eyes without one kind of cones see, of linear RGB (Machado, Oliveira, Fernandes 2009, severity 1).
@@ -130,9 +129,9 @@ def test_names_fold_and_show_what_they_differ_by(view: Any, tmp_path: Path) -> N
     found.shot("names-found")
 
 
-def test_targets_are_large_and_named_and_a_phone_is_enough(view: Any, tmp_path: Path) -> None:
+def test_targets_are_large_and_named_and_a_phone_is_enough(view: Any) -> None:
     battery = {"kind": "plot", "series": [{"topic": "battery_status", "field": "voltage_v"}]}
-    found = view(sample("ulog", tmp_path), state=panels(battery, {"kind": "map", "at": "right"}, battery))
+    found = view("ulog", state=panels(battery, {"kind": "map", "at": "right"}, battery))
     page = found.page
     page.wait_for_selector("#tree[data-ready]")
     assert page.evaluate(SMALL) == []

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from browser.samples import sample
 
-
-def test_a_field_is_plotted_zoomed_and_closed_without_a_pointer(view, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path))
+def test_a_field_is_plotted_zoomed_and_closed_without_a_pointer(view) -> None:
+    found = view("ulog")
     page = found.page
     before = page.locator("#plots .frame").count()
     found.press("/")
@@ -54,9 +50,9 @@ def test_a_field_is_plotted_zoomed_and_closed_without_a_pointer(view, tmp_path: 
 
 
 @pytest.fixture(scope="module")
-def flight(lasting_view, tmp_path_factory: pytest.TempPathFactory):
+def flight(lasting_view):
     """A page for tests that leave its plots as they are."""
-    return lasting_view(sample("ulog", tmp_path_factory.mktemp("flight")))
+    return lasting_view("ulog")
 
 
 def test_tab_reaches_all_regions_with_a_visible_focus(flight) -> None:

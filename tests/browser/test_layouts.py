@@ -57,8 +57,8 @@ def choose(page: Any, title: str, entry: str) -> None:
     page.get_by_role("menuitem", name=entry).click()
 
 
-def test_a_heading_is_dragged_to_every_side_with_a_hint(view: Any, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path), state=THREE)
+def test_a_heading_is_dragged_to_every_side_with_a_hint(view: Any) -> None:
+    found = view("ulog", state=THREE)
     page = found.page
     frame = page.locator("#plots .frame")
     assert places(page) == [["V", 0, 0, 10], ["A", 0, 3, 10], ["R", 0, 7, 10]]
@@ -92,8 +92,8 @@ def test_a_heading_is_dragged_to_every_side_with_a_hint(view: Any, tmp_path: Pat
     page.wait_for_function(DRAWN)
 
 
-def test_keys_move_and_maximise_a_panel(view: Any, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path), state=THREE)
+def test_keys_move_and_maximise_a_panel(view: Any) -> None:
+    found = view("ulog", state=THREE)
     page = found.page
     page.locator("#plots .frame").nth(1).focus()
     steps = {
@@ -128,8 +128,8 @@ def test_keys_move_and_maximise_a_panel(view: Any, tmp_path: Path) -> None:
     page.wait_for_function(DRAWN)
 
 
-def test_panels_are_split_widened_and_resized(view: Any, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path), state=THREE)
+def test_panels_are_split_widened_and_resized(view: Any) -> None:
+    found = view("ulog", state=THREE)
     page = found.page
     choose(page, "V", "New plot at the right")
     page.wait_for_selector("#plots .frame.chosen .sentence:visible")
@@ -161,7 +161,7 @@ def test_panels_are_split_widened_and_resized(view: Any, tmp_path: Path) -> None
     # A link brings all of it back.
     saved = kept(page)
     assert {"tall", "wide", "height"} <= {name for panel in saved for name in panel}
-    again = view(sample("ulog", tmp_path), state=f"panels={quote(json.dumps(saved))}")
+    again = view("ulog", state=f"panels={quote(json.dumps(saved))}")
     assert places(again.page) == places(page)
     again.page.wait_for_function(DRAWN)
 
@@ -169,7 +169,7 @@ def test_panels_are_split_widened_and_resized(view: Any, tmp_path: Path) -> None
 def test_picture_and_map_stand_beside_each_other_on_a_laptop_and_there_are_two_maps(
     view: Any, tmp_path: Path
 ) -> None:
-    found = view(sample("rosbag", tmp_path), size=(1280, 800))
+    found = view("rosbag", size=(1280, 800))
     page = found.page
     page.click("#tools button:has-text('Add panel')")
     page.get_by_role("menuitem", name="Map and pictures side by side").click()
@@ -200,17 +200,15 @@ def test_picture_and_map_stand_beside_each_other_on_a_laptop_and_there_are_two_m
     found.shot("two-maps-and-a-picture")
 
 
-def test_on_a_phone_panels_beside_each_other_stand_below_each_other(view: Any, tmp_path: Path) -> None:
-    found = view(
-        sample("ulog", tmp_path), size=(414, 800), state=panels(VOLTAGE, {**CURRENT, "at": "right"}, ROLL)
-    )
+def test_on_a_phone_panels_beside_each_other_stand_below_each_other(view: Any) -> None:
+    found = view("ulog", size=(414, 800), state=panels(VOLTAGE, {**CURRENT, "at": "right"}, ROLL))
     assert [place[3] for place in places(found.page)] == [10, 10, 10]
     found.page.wait_for_function(DRAWN)
     assert named(found.page)[1] == ["A", "right"]
 
 
-def test_changes_are_undone_and_done_again(view: Any, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path))
+def test_changes_are_undone_and_done_again(view: Any) -> None:
+    found = view("ulog")
     page = found.page
     # To look at all plots is no change.
     for part in (0.3, 0.6, 1, 0):
@@ -392,7 +390,7 @@ def test_a_layout_shows_what_each_log_has_of_it(view: Any, tmp_path: Path, name:
 
 
 def test_a_layout_file_is_opened_in_the_page(view: Any, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path), state=THREE)
+    found = view("ulog", state=THREE)
     page = found.page
     saved = taken(found, "layout", tmp_path)
     layout = json.loads(saved.read_text())

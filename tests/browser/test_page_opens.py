@@ -14,8 +14,8 @@ from browser.samples import sample
 from support.samples.ulog.builder import Builder
 
 
-def test_the_tree_shows_units_counts_and_pins_fields(view, tmp_path: Path) -> None:
-    found = view(sample("bddf", tmp_path))
+def test_the_tree_shows_units_counts_and_pins_fields(view) -> None:
+    found = view("bddf")
     page = found.page
     page.fill("#tree input", "patrol height")
     page.wait_for_selector("#tree .rows[data-for='patrol height']")
@@ -32,32 +32,31 @@ def test_the_tree_shows_units_counts_and_pins_fields(view, tmp_path: Path) -> No
     assert page.locator("#tree .item.head").first.inner_text() == "Pinned"
 
 
-def test_the_page_is_ready_with_its_channels_and_says_nothing_of_them_before(view, tmp_path: Path) -> None:
-    found = view(sample("bddf", tmp_path))
+def test_the_page_is_ready_with_its_channels_and_says_nothing_of_them_before(view) -> None:
+    found = view("bddf")
     page = found.page
     # All that the tree says in place of channels, while the answer about them is late.
-    page.add_init_script(
-        """window.heads = [];
+    script = """window.heads = [];
         addEventListener("DOMContentLoaded", () => new MutationObserver(() => {
             for (const head of document.querySelectorAll("#tree .item.head")) window.heads.push(head.textContent);
         }).observe(document.getElementById("tree"), { childList: true, subtree: true }));"""
-    )
 
     def late(route: Any) -> None:
         page.wait_for_function("() => window.heads.length > 0")
         route.continue_()
 
     page.route("**/api/logs/*/channels*", late)
-    page.reload()
-    page.wait_for_selector("html[data-ready=yes]")
+    with page.add_init_script(script):
+        page.reload()
+        page.wait_for_selector("html[data-ready=yes]")
     assert page.locator("#tree [role=treeitem]").count() > 1
     heads = page.evaluate("window.heads")
     assert heads[0] == "Reading the channels …"
     assert "This log has no channels." not in heads
 
 
-def test_a_field_is_dragged_from_the_tree_into_a_plot(view, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path))
+def test_a_field_is_dragged_from_the_tree_into_a_plot(view) -> None:
+    found = view("ulog")
     page = found.page
     page.fill("#tree input", "battery_status.voltage_v")
     page.wait_for_selector("#tree .rows[data-for='battery_status.voltage_v']")
@@ -71,8 +70,8 @@ def test_a_field_is_dragged_from_the_tree_into_a_plot(view, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_nothing_overlaps_in_a_narrow_window(view, tmp_path: Path, dark: bool) -> None:
-    found = view(sample("ulog", tmp_path), size=(1024, 700), dark=dark)
+def test_nothing_overlaps_in_a_narrow_window(view, dark: bool) -> None:
+    found = view("ulog", size=(1024, 700), dark=dark)
     page = found.page
     assert page.evaluate("document.documentElement.dataset.theme") == ("dark" if dark else "light")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -90,8 +89,8 @@ def test_nothing_overlaps_in_a_narrow_window(view, tmp_path: Path, dark: bool) -
     found.shot(f"narrow-{'dark' if dark else 'light'}")
 
 
-def test_the_theme_changes_the_colours_and_is_kept(view, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path))
+def test_the_theme_changes_the_colours_and_is_kept(view) -> None:
+    found = view("ulog")
     page = found.page
     colour = "getComputedStyle(document.getElementById('plots')).backgroundColor"
     light = page.evaluate(colour)
@@ -140,14 +139,14 @@ def test_a_wrong_token_is_said_in_the_page(view, tmp_path: Path) -> None:
     assert "right token" in found.page.inner_text("[role=alert]")
 
 
-def test_the_token_leaves_the_address(view, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path))
+def test_the_token_leaves_the_address(view) -> None:
+    found = view("ulog")
     found.page.wait_for_function("() => !location.hash.includes('token')")
     assert found.viewer.token not in found.page.url
     assert not [one for one in found.requests if found.viewer.token in one.partition("#")[0]]
 
 
-def test_an_absurd_address_opens_the_page_all_the_same(view, tmp_path: Path) -> None:
+def test_an_absurd_address_opens_the_page_all_the_same(view) -> None:
     absurd = {
         "panels": [{"kind": "plot", "series": [{"topic": "no such", "field": "x"}]}],
         "window": [1e30, -1e30],
@@ -159,9 +158,7 @@ def test_an_absurd_address_opens_the_page_all_the_same(view, tmp_path: Path) -> 
         "clock": "noon",
         "tabs": [],
     }
-    found = view(
-        sample("ulog", tmp_path), state=urlencode({name: json.dumps(one) for name, one in absurd.items()})
-    )
+    found = view("ulog", state=urlencode({name: json.dumps(one) for name, one in absurd.items()}))
     assert found.page.locator("#plots .frame .sentence.bad").inner_text() != ""
     assert found.page.evaluate("document.documentElement.dataset.theme") == "light"
     assert found.page.locator("#tree [role=treeitem]").count() > 3

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 import logreel
-from browser.samples import content, sample
+from browser.samples import content
 from support.samples.ulog.builder import flight
 
 
@@ -38,9 +38,9 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def each(lasting_view, tmp_path_factory: pytest.TempPathFactory):
+def each(lasting_view):
     """A page with a panel of each case, in their order."""
-    return lasting_view(sample("ulog", tmp_path_factory.mktemp("panels")), state=panels(*CASES.values()))
+    return lasting_view("ulog", state=panels(*CASES.values()))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -68,15 +68,15 @@ def test_a_panel_draws(each, name: str) -> None:
     found.shot(f"panel-{name}")
 
 
-def test_an_expression_that_is_wrong_is_said_in_its_plot(view, tmp_path: Path) -> None:
+def test_an_expression_that_is_wrong_is_said_in_its_plot(view) -> None:
     pytest.importorskip("duckdb", reason="duckdb is not installed")
     wrong = {"kind": "plot", "series": [{"topic": "sensor_accel", "sql": "no_such_column + 1"}]}
-    found = view(sample("ulog", tmp_path), state=panels(wrong, CASES["array"]))
+    found = view("ulog", state=panels(wrong, CASES["array"]))
     assert "no_such_column" in found.page.inner_text("#plots .frame .sentence.bad")
 
 
-def test_a_derived_curve_is_added_by_its_form(view, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path), state=panels({"kind": "plot", "series": [ACCEL]}))
+def test_a_derived_curve_is_added_by_its_form(view) -> None:
+    found = view("ulog", state=panels({"kind": "plot", "series": [ACCEL]}))
     page = found.page
     page.locator("#plots .frame").first.focus()
     page.keyboard.press("m")
@@ -180,8 +180,8 @@ DRAWN = """() => {
 }"""
 
 
-def test_no_plot_in_sight_is_ever_blank(view, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path))
+def test_no_plot_in_sight_is_ever_blank(view) -> None:
+    found = view("ulog")
     page = found.page
 
     def scroll(part: float) -> None:
@@ -224,8 +224,8 @@ def test_no_plot_in_sight_is_ever_blank(view, tmp_path: Path) -> None:
         check()
 
 
-def test_what_happens_while_a_panel_is_away_never_leaves_it_blank(view, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path))
+def test_what_happens_while_a_panel_is_away_never_leaves_it_blank(view) -> None:
+    found = view("ulog")
     page = found.page
 
     def scroll(part: float) -> None:

@@ -40,7 +40,7 @@ def axis(page: Any, key: str = "y") -> list[float]:
 
 
 def test_legend_and_axes_by_pointer_and_keys(view: Any, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path), state=panels({"kind": "plot", "series": [VOLTAGE, CURRENT]}))
+    found = view("ulog", state=panels({"kind": "plot", "series": [VOLTAGE, CURRENT]}))
     page = found.page
     names = page.locator("#plots .legend button.name")
     assert [names.nth(n).get_attribute("aria-pressed") for n in range(2)] == ["true", "true"]
@@ -121,7 +121,7 @@ def test_statistics_are_those_of_all_values(view: Any, tmp_path: Path) -> None:
     accel = {"topic": "sensor_combined", "field": "accelerometer_m_s2[2]"}
     cursors = f"cursor={2 * SECOND}&cursor2={4 * SECOND}"
     state = f"{panels({'kind': 'plot', 'series': [accel]})}&{cursors}"
-    found = view(sample("ulog", tmp_path), size=(900, 700), state=state)
+    found = view("ulog", size=(900, 700), state=state)
     page = found.page
     found.press("m")
     page.click(".menu button:has-text('Statistics')")
@@ -152,7 +152,7 @@ def test_states_are_lanes_and_stamps_are_times(view: Any, tmp_path: Path) -> Non
     ]
     stamps = [{"topic": "sensor_gps", "field": "timestamp_sample"}]
     both = panels({"kind": "plot", "series": states}, {"kind": "plot", "series": stamps})
-    found = view(sample("ulog", tmp_path), state=f"{both}&cursor={5 * SECOND}")
+    found = view("ulog", state=f"{both}&cursor={5 * SECOND}")
     page = found.page
     assert page.get_attribute("#plots .frame .body", "data-lanes") == "3"
     found.shot("plot-states")
@@ -173,7 +173,7 @@ def test_states_are_lanes_and_stamps_are_times(view: Any, tmp_path: Path) -> Non
 
 def test_filters_and_expressions_across_topics(view: Any, tmp_path: Path) -> None:
     pytest.importorskip("duckdb", reason="duckdb is not installed")
-    found = view(sample("ulog", tmp_path), state=panels({"kind": "plot", "series": [VOLTAGE]}))
+    found = view("ulog", state=panels({"kind": "plot", "series": [VOLTAGE]}))
     page = found.page
 
     def derive(function: str, **fields: str) -> None:
@@ -218,7 +218,7 @@ def test_xy_spectrogram_and_map_are_saved_at_twice_their_size(view: Any, tmp_pat
     place = {"topic": "vehicle_local_position", "unit": "m"}
     xy = {"kind": "xy", "x": {**place, "field": "x"}, "y": {**place, "field": "y"}}
     waterfall = {"kind": "spectrogram", "topic": "sensor_accel", "field": "x"}
-    found = view(sample("ulog", tmp_path), state=panels(xy, waterfall))
+    found = view("ulog", state=panels(xy, waterfall))
     page = found.page
     frames = page.locator("#plots .frame")
     frames.nth(0).focus()

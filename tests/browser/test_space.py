@@ -64,9 +64,9 @@ def data(found: Any, tab: str, name: str) -> str | None:
 
 
 @pytest.mark.parametrize("name", ["ulog", "rosbag", "carla", "bddf"])
-def test_map_draws_the_track_and_the_place_at_the_cursor(view, tmp_path: Path, name: str) -> None:
+def test_map_draws_the_track_and_the_place_at_the_cursor(view, name: str) -> None:
     # The flight stands still at first.
-    found = view(sample(name, tmp_path), state=state("map", 5 if name == "ulog" else 0.2))
+    found = view(name, state=state("map", 5 if name == "ulog" else 0.2))
     ready(found, "map")
     before, place = pixels(found, "#panel-map .space"), data(found, "map", "marker")
     assert colours(before) > 20
@@ -82,9 +82,9 @@ def test_map_draws_the_track_and_the_place_at_the_cursor(view, tmp_path: Path, n
 
 
 @pytest.fixture(scope="module")
-def mapped(lasting_view, tmp_path_factory: pytest.TempPathFactory):
+def mapped(lasting_view):
     """A page with the map of a flight."""
-    found = lasting_view(sample("ulog", tmp_path_factory.mktemp("map")), state=state("map", 4))
+    found = lasting_view("ulog", state=state("map", 4))
     ready(found, "map")
     return found
 
@@ -165,8 +165,8 @@ def test_map_without_tiles_asks_for_none(mapped) -> None:
 
 
 @pytest.mark.parametrize("name", ["rosbag", "carla", "ulog"])
-def test_scene_draws_and_follows_the_cursor(view, tmp_path: Path, name: str) -> None:
-    found = view(sample(name, tmp_path), state=state("scene", 0.3))
+def test_scene_draws_and_follows_the_cursor(view, name: str) -> None:
+    found = view(name, state=state("scene", 0.3))
     ready(found, "scene")
     assert found.page.locator("#panel-scene .sentence").count() == 0
     before, drawn = pixels(found, "#panel-scene .space"), int(data(found, "scene", "drawn"))
@@ -195,8 +195,8 @@ def test_scene_draws_and_follows_the_cursor(view, tmp_path: Path, name: str) -> 
     assert (empty != after).any(axis=2).mean() > 0.002
 
 
-def test_scene_is_drawn_only_when_something_changes(view, tmp_path: Path) -> None:
-    found = view(sample("rosbag", tmp_path), state=state("scene", 1))
+def test_scene_is_drawn_only_when_something_changes(view) -> None:
+    found = view("rosbag", state=state("scene", 1))
     ready(found, "scene")
     drawn = data(found, "scene", "drawn")
     frames = """(n) => new Promise((done) => {
@@ -265,8 +265,8 @@ def test_occupied_cells_are_dark_and_lie_where_the_grid_says(view) -> None:
     assert dark[:, columns[0] : columns[-1]].sum() > 0.1 * dark.size
 
 
-def test_scene_can_be_placed_in_another_frame(view, tmp_path: Path) -> None:
-    found = view(sample("rosbag", tmp_path), state=state("scene", 2))
+def test_scene_can_be_placed_in_another_frame(view) -> None:
+    found = view("rosbag", state=state("scene", 2))
     ready(found, "scene")
     before = pixels(found, "#panel-scene .space")
     assert found.page.locator("#panel-scene .tool button:has-text('Frame map')").count() == 1
@@ -277,8 +277,8 @@ def test_scene_can_be_placed_in_another_frame(view, tmp_path: Path) -> None:
     assert (pixels(found, "#panel-scene .space") != before).any()
 
 
-def test_three_is_loaded_when_the_scene_is_first_shown(view, tmp_path: Path) -> None:
-    found = view(sample("rosbag", tmp_path), state=state("picture", 1))
+def test_three_is_loaded_when_the_scene_is_first_shown(view) -> None:
+    found = view("rosbag", state=state("picture", 1))
     ready(found, "picture")
     assert not any("/vendor/three/" in one for one in found.requests)
     found.page.click("#tab-scene")
@@ -287,8 +287,8 @@ def test_three_is_loaded_when_the_scene_is_first_shown(view, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("name", ["rosbag", "koblenz"])
-def test_picture_changes_with_the_cursor(view, tmp_path: Path, name: str) -> None:
-    found = view(sample(name, tmp_path), state=state("picture", 0.5))
+def test_picture_changes_with_the_cursor(view, name: str) -> None:
+    found = view(name, state=state("picture", 0.5))
     ready(found, "picture")
     before, row = pixels(found, "#panel-picture .shot .image >> nth=0"), data(found, "picture", "row")
     assert colours(before) > 3

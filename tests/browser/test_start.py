@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from browser.conftest import opening
-from browser.samples import SAMPLES, sample
+from browser.samples import SAMPLES
 
 #: Requests of a page until it is at rest, and bytes of its own files, at most.
 REQUESTS, BYTES = 25, 600_000
 
 
 @pytest.fixture(scope="module", params=SAMPLES)
-def started(context: Any, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest):
+def started(tabs: Any, sampled: Any, request: pytest.FixtureRequest):
     """Return the name of a sample, a page that has opened it, and the paths that the page asked for until then."""
-    with opening(context) as open_view:
-        page = open_view(sample(request.param, tmp_path_factory.mktemp("start")))
+    with opening(tabs, sampled) as open_view:
+        page = open_view(request.param)
         page.page.wait_for_selector("#timeline canvas[data-ready=yes]")
         page.settle()
         yield request.param, page, [urlsplit(url).path for url in page.requests]
@@ -61,8 +60,8 @@ def test_a_field_is_found_by_search_and_plotted(started) -> None:
     assert int(plot.locator(".body").get_attribute("data-points")) > 1
 
 
-def test_three_js_is_loaded_when_3d_is_looked_at(view, tmp_path: Path) -> None:
-    page = view(sample("ulog", tmp_path))
+def test_three_js_is_loaded_when_3d_is_looked_at(view) -> None:
+    page = view("ulog")
     assert page.page.locator("#tab-scene").get_attribute("aria-selected") == "false"
     assert not [url for url in page.requests if "three" in url]
     page.page.click("#tab-scene")
@@ -70,8 +69,8 @@ def test_three_js_is_loaded_when_3d_is_looked_at(view, tmp_path: Path) -> None:
     assert [url for url in page.requests if "three" in url]
 
 
-def test_a_link_that_names_other_panels_opens_them(view, tmp_path: Path) -> None:
+def test_a_link_that_names_other_panels_opens_them(view) -> None:
     state = 'panels=[{"kind":"plot","series":[{"topic":"battery_status","field":"voltage_v"}]}]'
-    page = view(sample("ulog", tmp_path), state=state)
+    page = view("ulog", state=state)
     assert page.page.locator("#plots .frame").count() == 1
     assert int(page.page.get_attribute("#plots .body", "data-points")) > 1

@@ -48,7 +48,7 @@ def test_the_interval_as_a_log_has_the_bytes_of_slice(view, tmp_path: Path, name
 
 
 def test_the_plotted_fields_are_saved_as_csv_and_parquet(view, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path))
+    found = view("ulog")
     page = found.page
     while page.locator("#plots .frame").count():
         page.locator("#plots .frame").first.focus()
@@ -63,7 +63,7 @@ def test_the_plotted_fields_are_saved_as_csv_and_parquet(view, tmp_path: Path) -
 
 
 def test_a_plot_is_saved_as_png(view, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path))
+    found = view("ulog")
     found.page.locator("#plots .frame").first.focus()
     path = taken(found, "as PNG", tmp_path)
     head = path.read_bytes()[:24]
@@ -72,7 +72,7 @@ def test_a_plot_is_saved_as_png(view, tmp_path: Path) -> None:
 
 
 def test_a_layout_is_saved_and_opens_again(view, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path))
+    found = view("ulog")
     found.find("battery voltage_v")
     layout = json.loads(taken(found, "layout", tmp_path).read_text())
     kinds = [panel["kind"] for panel in layout["panels"]]
@@ -84,8 +84,8 @@ def test_a_layout_is_saved_and_opens_again(view, tmp_path: Path) -> None:
     )
 
 
-def test_the_link_opens_the_same_view(view, tmp_path: Path) -> None:
-    found = view(sample("ulog", tmp_path))
+def test_the_link_opens_the_same_view(view) -> None:
+    found = view("ulog")
     page = found.page
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     found.press("+", "+")
@@ -155,10 +155,10 @@ def test_files_hold_what_is_seen(view, tmp_path: Path) -> None:
     assert found.cursor == pytest.approx(20, abs=0.01)
 
 
-def test_a_wrong_expression_is_said_in_its_form(view, tmp_path: Path) -> None:
+def test_a_wrong_expression_is_said_in_its_form(view) -> None:
     pytest.importorskip("duckdb", reason="duckdb is not installed")
     found = view(
-        sample("ulog", tmp_path),
+        "ulog",
         state=panels({"kind": "plot", "series": [{"topic": "sensor_accel", "field": "x"}]}),
     )
     page = found.page

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import logreel
-from browser.samples import content, sample
+from browser.samples import content
 
 #: The window of the page in ns, from the texts that the timeline has for screen readers.
 WINDOW = "document.querySelector('#timeline canvas').getAttribute('aria-valuetext')"
@@ -20,14 +20,14 @@ def centre(page, at: float = 0.5) -> tuple[float, float]:
 
 
 @pytest.fixture
-def flight(view, tmp_path: Path):
+def flight(view):
     """A page with a generated flight."""
-    return view(sample("ulog", tmp_path))
+    return view("ulog")
 
 
 @pytest.fixture(scope="module")
-def lasting_flight(lasting_view, tmp_path_factory: pytest.TempPathFactory):
-    return lasting_view(sample("ulog", tmp_path_factory.mktemp("flight")))
+def lasting_flight(lasting_view):
+    return lasting_view("ulog")
 
 
 @pytest.fixture
