@@ -22,8 +22,8 @@ def _tick(n: int) -> bytes:
     return struct.pack("<QI", 1000 + n, n)
 
 
-def _many(record: bytes, megabytes: int) -> bytes:
-    return _started().bytes() + record * ((megabytes << 20) // len(record))
+def _many(record: bytes, kilobytes: int) -> bytes:
+    return _started().bytes() + record * ((kilobytes << 10) // len(record))
 
 
 def nested_arrays(n: int) -> bytes:
@@ -169,7 +169,7 @@ def lying_sizes(n: int) -> bytes:
 
 def tolerated_chains(n: int) -> bytes:
     """Return a log with *n* kB of records that may be skipped, but are no evidence."""
-    return _many(b"\x00\x00z" * 5 + b"\x00\x00\xff", 1)[: 1024 * n]
+    return _many(b"\x00\x00z" * 5 + b"\x00\x00\xff", n)
 
 
 def undeclared_ids(n: int) -> bytes:
@@ -185,7 +185,7 @@ def only_sync(n: int) -> bytes:
 
 
 def only_unknown(n: int) -> bytes:
-    """Return a log with *n* MiB of empty records of unknown kinds."""
+    """Return a log with *n* KiB of empty records of unknown kinds."""
     return _many(b"".join(b"\x00\x00" + bytes([c]) for c in b"abcdefghijklmnop"), n)
 
 

@@ -18,7 +18,7 @@ CASES = [
     ("circle", 1, "problems"),
     ("circle", 3000, "problems"),
     ("deep", 60, "clean"),
-    ("deep", 3000, "problems"),
+    ("deep", 1100, "problems"),
     ("doubling", 12, "clean"),
     ("doubling", 60, "problems"),
     ("empty_doubling", 60, "problems"),
@@ -29,25 +29,28 @@ CASES = [
     ("huge_text", 65_000, "clean"),
     ("glued_headers", 1000, "problems"),
     ("random_bytes", 1, "problems"),
-    ("only_unknown", 1, "problems"),
+    ("only_unknown", 1024, "problems"),
     ("sparse_zeros", 64, "problems"),
 ]
 #: Name and size of what must take time in proportion to its size.
 LINEAR = [
     ("subscribed_topics", 700),
-    ("strange_clocks", 250),
+    ("strange_clocks", 256),
     ("changing_ids", 3000),
     ("resyncs", 3000),
     ("near_chains", 20_000),
     ("lying_sizes", 3000),
     ("tolerated_chains", 512),
     ("undeclared_ids", 10_000),
-    ("only_sync", 2),
-    ("dropouts", 1),
+    ("only_sync", 2048),
+    ("dropouts", 1024),
     ("short_clock", 40),
-    ("keys", 15),
+    ("keys", 16),
     ("random_bytes", 8),
 ]
+#: So many times the size, and the time that it may take: a square would take 64 times as long. Seconds of each run that
+#: are there whatever the size is.
+TIMES, MOST, ALWAYS = 8, 12, 0.003
 
 
 @pytest.fixture(scope="module")
@@ -66,16 +69,16 @@ def test_bomb_is_read_in_bounded_time_and_memory(worker: Worker, name: str, size
 @pytest.mark.skipif(SANITIZED, reason="times and memory of sanitized code say nothing")
 @pytest.mark.parametrize(("name", "size"), LINEAR)
 def test_reading_time_is_linear_in_size(worker: Worker, name: str, size: int) -> None:
-    """A file of twice the size takes at most 3 times as long; the best of several runs counts."""
+    """A file of eight times the size takes at most 12 times as long; the best of several runs counts."""
     ratios = []
     for _ in range(5):
-        one, two = (worker.run("bomb", name, n) for n in (size, 2 * size))
-        assert not one.bad
-        assert not two.bad
-        ratios.append((two.seconds + 0.01) / (one.seconds + 0.01))
-        if ratios[-1] < 3:
+        small, large = (worker.run("bomb", name, n) for n in (size // TIMES, size))
+        assert not small.bad
+        assert not large.bad
+        ratios.append((large.seconds + ALWAYS) / (small.seconds + ALWAYS))
+        if ratios[-1] < MOST:
             return
-    pytest.fail(f"twice the size takes {min(ratios):.1f} times as long")
+    pytest.fail(f"{TIMES} times the size takes {min(ratios):.1f} times as long")
 
 
 def test_every_bomb_is_tested() -> None:
