@@ -8,7 +8,7 @@ import time
 
 import pytest
 from mutations import mutate
-from small_log_queries import in_time, read_all
+from small_log_queries import by_place, in_time, read_all
 
 import logreel
 from conftest import SHARED
@@ -59,9 +59,9 @@ def found_in(data: bytes) -> ScanBuilder:
 
 def places(got: ScanBuilder) -> list[Place]:
     """Return payload offset, payload size and time of every block, in file order."""
-    inside = [i for i, rule_set in enumerate(got.index.rules) if rule_set.synthetic is None]
-    every = got.index.select(inside, order="file")
-    return list(zip(every.offset.tolist(), every.size.tolist(), every.time.tolist(), strict=True))
+    index = got.index
+    inside = [i for i, rule_set in enumerate(index.rules) if rule_set.synthetic is None]
+    return by_place(index, inside, index.offsets, index.sizes, index.times)
 
 
 def place(row: oracle.Row) -> Place:
