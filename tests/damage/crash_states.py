@@ -20,7 +20,6 @@ import contextlib
 import importlib.util
 import io
 import json
-import os
 import random
 import shutil
 import sys
@@ -34,7 +33,7 @@ from typing import Any
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
 
 import numpy as np  # noqa: E402
-from killing import Replay, Simple, content_of, wrong  # noqa: E402
+from killing import SHM, Replay, Simple, content_of, wrong  # noqa: E402
 
 import logreel  # noqa: E402
 from logreel.cli import main as command  # noqa: E402
@@ -49,8 +48,6 @@ from support.harness.crash_disk import Disk, put  # noqa: E402
 from support.harness.faults import Inline  # noqa: E402
 from support.harness.system_calls import Calls, Op, read_events, with_unseen_renames  # noqa: E402
 
-#: Folder in memory, where syncs take no time.
-SHM = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 #: Messages of a log, and the number between two flushes.
 MESSAGES, FLUSHED = 60, 7
 #: Parts of a log that is split.

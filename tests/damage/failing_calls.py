@@ -25,6 +25,7 @@ import contextlib
 import errno
 import faulthandler
 import functools
+import gc
 import http.client
 import importlib
 import itertools
@@ -334,6 +335,8 @@ class Plain:
         for name in first.modules:
             with contextlib.suppress(Exception):
                 importlib.import_module(name)
+        # A collection in a fork would copy the pages of all these objects.
+        gc.freeze()
         self.outcome, self._again = first, lambda: runner.run(self.base, verb, self.words, FAULTS[0], 0)
         self.old = contents(self.base)
 

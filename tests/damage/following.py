@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 import killing
-from killing import Replay, Simple, content_of, killed
+from killing import SHM, Replay, Simple, content_of, killed
 
 import logreel
 from logreel.cli import (
@@ -167,7 +167,7 @@ def main() -> None:
     name, runs, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     killing.LATEST = 0.1
     bad, tally = [], {"lines": 0, "killed": 0, "complete": 0, "unseen": 0}
-    with tempfile.TemporaryDirectory() as where:
+    with tempfile.TemporaryDirectory(dir=SHM) as where:
         content = content_of(name, Path(where))
         # Most of the short recordings may be complete before the kill, on a slow machine all of a few.
         least, one = max(1, runs // 6), seed

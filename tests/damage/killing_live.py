@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from killing import ANNOUNCED, START, Key, Replay, Simple, content_of, killed, left
+from killing import ANNOUNCED, SHM, START, Key, Replay, Simple, content_of, killed, left
 
 import logreel
 from logreel.errors import UnknownFormatError
@@ -114,7 +114,7 @@ def main() -> None:
     name, runs, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     bad: list[Any] = []
     announced = splits = 0
-    with tempfile.TemporaryDirectory() as where:
+    with tempfile.TemporaryDirectory(dir=SHM) as where:
         content = content_of(name, Path(where))
         for run in range(seed, seed + runs):
             folder = Path(where) / str(run)

@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from killing import START
+from killing import SHM, START
 
 import logreel
 from logreel.layout import encode_message  # noqa: F401 - loaded before there are forks
@@ -148,7 +148,7 @@ def main() -> None:
     name, runs, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     bad: list[str] = []
     begun = completed = 0
-    with tempfile.TemporaryDirectory() as where:
+    with tempfile.TemporaryDirectory(dir=SHM) as where:
         for run in range(seed, seed + runs):
             folder = Path(where) / str(run)
             folder.mkdir()

@@ -22,8 +22,8 @@ FORMATS, OTHERS = (
     [f.name for f in builtin_formats().values() if f.create is not None],
     ["tables", "fleet", "dataset"],
 )
-#: Names of jobs of one process each; by default two processes do all, which saves imports.
-LANES = [*FORMATS, *OTHERS] if MOST == 0 else [",".join(FORMATS), ",".join(OTHERS)]
+#: Names of jobs of one process each; by default one does all, which saves imports.
+LANES = [*FORMATS, *OTHERS] if MOST == 0 else [",".join((*FORMATS, *OTHERS))]
 
 pytestmark = pytest.mark.skipif(
     library() is None or SANITIZED, reason="needs gcc and Linux, and no sanitizer in the process"
