@@ -8,20 +8,21 @@ from pathlib import Path
 
 import pytest
 from mutations import mutate
+from test_mcap_damage import short
 
 import logreel
 from logreel.errors import LogError
 from logreel.formats.mcap import index_builder
-from support.samples.mcap.builder import Builder, tiny
+from support.samples.mcap.builder import Builder
 
 CASES = int(os.environ.get("LOGREEL_FUZZ", "30"))
 BASES = {
-    "zstd": tiny(Builder("zstd", chunk_bytes=120)),
-    "plain": tiny(Builder("", chunk_bytes=120)),
-    "loose": tiny(Builder(None)),
-    "no sums": tiny(Builder("zstd", chunk_bytes=120, sums=False)),
-    "plain, no sums": tiny(Builder("", chunk_bytes=120, sums=False)),
-    "no summary": tiny(Builder("", chunk_bytes=120, summary=False, sums=False)),
+    "zstd": short(Builder("zstd", chunk_bytes=120)),
+    "plain": short(Builder("", chunk_bytes=120)),
+    "loose": short(Builder(None)),
+    "no sums": short(Builder("zstd", chunk_bytes=120, sums=False)),
+    "plain, no sums": short(Builder("", chunk_bytes=120, sums=False)),
+    "no summary": short(Builder("", chunk_bytes=120, summary=False, sums=False)),
 }
 Rows = Counter[tuple[str, int, bytes]]
 
