@@ -22,7 +22,7 @@ CASES = int(os.environ.get("LOGREEL_FUZZ", "80"))
 
 def koblenz() -> bytes:
     out = Koblenz()
-    for i in range(3):
+    for i in range(2):
         out.obd(400.0 * i, i, 900, 1.0).add("MyDataM", 400.0 * i + 1, b"own %d" % i)
         out.laser(400.0 * i + 2, "Hokuyo_URG-04LX", "front", [1000 + i] * 3).image(
             400.0 * i + 3, 0, 8, 8, b""
@@ -35,7 +35,7 @@ def bddf() -> bytes:
     out = Bddf({"note": "made"})
     say = out.messages("say", "text/plain", "line", names=["pid", "n"])
     speed = out.pods({"client": "patrol", "varname": "speed"}, "float32", [2], "m/s")
-    for i in range(6):
+    for i in range(3):
         out.data(say, T0 + i * 10**9, f"line {i}".encode(), [i * 1000, -i])
         out.values(speed, T0 + i * 10**9, "float32", [i, 2, 3, 4])
     return out.bytes()
@@ -43,7 +43,7 @@ def bddf() -> bytes:
 
 def carla() -> bytes:
     out = Carla()
-    for i in range(4):
+    for i in range(3):
         frame = out.frame(0.5 * i)
         if i == 0:
             frame.add(7, 1, "vehicle.a", values={"role_name": "hero"})

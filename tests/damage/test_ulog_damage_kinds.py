@@ -268,7 +268,7 @@ def test_offset_inside_record_loses_that_record() -> None:
 
 
 def test_every_truncation_can_be_opened() -> None:
-    data = builder.tiny()
+    data = builder.tiny(4)
     whole = logreel.open(data).index
     mask = whole.chunk == -1
     ends = (whole.offset + whole.size)[mask]

@@ -144,8 +144,8 @@ def _entry(key: str, value: Value) -> bytes:
     return struct.pack("<B", len(name)) + name + content
 
 
-def tiny() -> bytes:
-    """Return a valid log of about 1 kB with every kind of record.
+def tiny(steps: int = 8) -> bytes:
+    """Return a valid log of about 1 kB with every kind of record, and 3 messages in each step.
 
     Nested arrays, padding inside and at the end, two instances, a late subscription, a parameter change:
     small enough to be cut at every byte.
@@ -169,18 +169,18 @@ def tiny() -> bytes:
     def rate(time_us: int, value: int) -> bytes:
         return struct.pack("<Q3h", time_us, value, -value, 0)
 
-    for step in range(8):
+    for step in range(steps):
         time_us = 1_000_000 + 10_000 * step
         out.data(0, pair(time_us, 3.5 + step / 4)).data(1, rate(time_us + 5, step))
         out.data(2, rate(time_us + 7, 100 * step))
-        if step == 2:
+        if step == steps // 4:
             out.text(6, time_us + 9, "running").tagged(4, 7, time_us + 9, "check the belt")
-        if step == 4:
+        if step == steps // 2:
             out.sync().parameter("MODE", 4).dropout(12)
     out.unsubscribe(2).subscribe("note", 3)
-    out.data(3, struct.pack("<Q6s?d", 1_080_000, b"hi", True, math.pi))
-    out.text(3, 1_080_100, "").sync()
-    out.info_multiple("console", "third part", continued=True).info("uint32_t rows", 25)
+    end = 1_000_000 + 10_000 * steps
+    out.data(3, struct.pack("<Q6s?d", end, b"hi", True, math.pi)).text(3, end + 100, "").sync()
+    out.info_multiple("console", "third part", continued=True).info("uint32_t rows", 3 * steps + 1)
     return out.bytes()
 
 
