@@ -52,24 +52,24 @@ def short(out: Builder) -> bytes:
     return out.metadata("m", {"c": "d"}).attachment("n", "text/plain", b"milk").bytes()
 
 
-def kinds(data: bytes) -> list[int]:
+def kinds(data: bytes) -> set[int]:
     """Return the kinds of all records of a sound file, outside of chunks."""
-    found, at = [], len(MAGIC)
+    found, at = set(), len(MAGIC)
     while at < len(data) - len(MAGIC):
         kind, size = struct.unpack_from("<BQ", data, at)
-        found.append(kind)
+        found.add(kind)
         at += 9 + size
     return found
 
 
-#: As small as they can be with all kinds of records: each byte more is one more cut of a larger file.
+#: As small as they can be with all kinds of records, and two chunks: each byte more is one more cut of a larger file.
 CUT = {
-    "zstd": short(Builder(library="", chunk_bytes=120)),
-    "lz4": short(Builder("lz4", library="", chunk_bytes=120)),
-    "plain": short(Builder("", library="", chunk_bytes=120)),
+    "zstd": short(Builder(library="", chunk_bytes=150)),
+    "lz4": short(Builder("lz4", library="", chunk_bytes=150)),
+    "plain": short(Builder("", library="", chunk_bytes=150)),
     "loose": short(Builder(None, library="")),
-    "no index": short(Builder("zstd", library="", chunk_bytes=120, index=False)),
-    "no summary": short(Builder("zstd", library="", chunk_bytes=120, summary=False)),
+    "no index": short(Builder("zstd", library="", chunk_bytes=150, index=False)),
+    "no summary": short(Builder("zstd", library="", chunk_bytes=150, summary=False)),
 }
 
 
@@ -77,13 +77,13 @@ CUT = {
 def test_every_cut_keeps_all_whole_messages_and_invents_none(base: str) -> None:
     data = CUT[base]
     assert kinds(data) == kinds(BASES[base])
-    rows = mcap_oracle.read(data).rows()
-    assert len(rows) == 6
+    rows = Counter(mcap_oracle.read(data).rows())
+    assert rows.total() == 6
     for cut in range(8, len(data)):
         log = logreel.open(data[:cut])
         due = mcap_oracle.read(data[:cut]).rows()
         got = fast_rows(log)
-        assert Counter(due) <= Counter(got) <= Counter(rows), cut
+        assert Counter(due) <= Counter(got) <= rows, cut
         if base in PLAIN:
             assert got == due, cut
         assert log.problems, cut

@@ -34,17 +34,17 @@ CASES = [
 ]
 #: Name and size of what must take time in proportion to its size.
 LINEAR = [
-    ("subscribed_topics", 700),
-    ("strange_clocks", 256),
+    ("subscribed_topics", 432),
+    ("strange_clocks", 160),
     ("changing_ids", 3000),
-    ("resyncs", 3000),
+    ("resyncs", 1848),
     ("near_chains", 20_000),
-    ("lying_sizes", 3000),
+    ("lying_sizes", 1848),
     ("tolerated_chains", 512),
-    ("undeclared_ids", 10_000),
-    ("only_sync", 2048),
-    ("dropouts", 1024),
-    ("short_clock", 40),
+    ("undeclared_ids", 6160),
+    ("only_sync", 1280),
+    ("dropouts", 640),
+    ("short_clock", 24),
     ("keys", 16),
     ("random_bytes", 8),
 ]
