@@ -53,16 +53,17 @@ SAMPLES = {
 }
 
 
-def look(data: bytes, sound: bytes) -> None:
+def look(data: bytes, sound: logreel.Log) -> None:
     with suppress(LogError):
-        found = logreel.check(data, contract=CONTRACT)
+        log = logreel.open(data)
+        found = logreel.check(log, contract=CONTRACT)
         for one in found.findings:
             assert one.severity in SEVERITIES
             assert one.text
             assert one.count >= 1
             assert one.offset is None or 0 <= one.offset <= len(data), one
         assert found.as_dict()["findings"] == [one.as_dict() for one in found.findings]
-        differences = logreel.diff(data, sound, fields=True, messages=True)
+        differences = logreel.diff(log, sound, fields=True, messages=True)
         assert differences.as_dict()["same"] == differences.same
         for ch in differences.channels:
             if ch.compared is not None:
@@ -73,20 +74,22 @@ def look(data: bytes, sound: bytes) -> None:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_check_and_diff_of_mutated_logs(name: str) -> None:
-    sound = SAMPLES[name]()
-    assert not logreel.check(sound).worse("error")
-    look(sound, sound)
+    data = SAMPLES[name]()
+    sound = logreel.open(data)
+    assert not logreel.check(data).worse("error")
+    look(data, sound)
     for seed in range(CASES):
         begin = time.process_time()
-        look(mutate(sound, seed), sound)
+        look(mutate(data, seed), sound)
         assert time.process_time() - begin < 30, seed
 
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_check_and_diff_of_cut_logs(name: str) -> None:
-    sound = SAMPLES[name]()
-    for size in range(1, len(sound), max(1, len(sound) // 8)):
-        look(sound[:size], sound)
+    data = SAMPLES[name]()
+    sound = logreel.open(data)
+    for size in range(1, len(data), max(1, len(data) // 8)):
+        look(data[:size], sound)
 
 
 def test_check_and_diff_of_damaged_samples(shared: Path) -> None:

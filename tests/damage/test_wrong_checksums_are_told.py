@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,13 +38,20 @@ def chunks_of(data: bytes) -> Iterator[tuple[int, int]]:
         at += 9 + int.from_bytes(data[at + 1 : at + 9], "little")
 
 
+@cache
+def converted(seconds: float, name: str, **options: object) -> bytes:
+    """Return a drive as a file of another format."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        logreel.convert(drive(seconds), path, **options)
+        return path.read_bytes()
+
+
 @pytest.fixture(params=["none", "zstd", "lz4"])
 def mcap(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """An MCAP file in which one chunk has another checksum than its messages."""
-    (tmp_path / "drive.bag").write_bytes(drive(3.0))
     path = tmp_path / f"{request.param}.mcap"
-    logreel.convert(tmp_path / "drive.bag", path, raw=True, compression=request.param, chunk_bytes=1 << 17)
-    data = bytearray(path.read_bytes())
+    data = bytearray(converted(3.0, "a.mcap", raw=True, compression=request.param, chunk_bytes=1 << 17))
     places = [content for _, content in chunks_of(data)]
     assert len(places) > 2
     data[places[1] + 24] ^= 1
@@ -98,10 +107,8 @@ def test_the_checksum_of_a_chunk_is_told_once_by_check(mcap: Path) -> None:
 def test_a_log_whose_checksum_is_wrong_is_copied_with_exit_code_3(
     line: str, tmp_path: Path, run: Run
 ) -> None:
-    (tmp_path / "drive.bag").write_bytes(drive(2.0))
     path = tmp_path / "drive.bddf"
-    logreel.convert(tmp_path / "drive.bag", path)
-    data = bytearray(path.read_bytes())
+    data = bytearray(converted(2.0, "a.bddf"))
     # The checksum at the end, not the messages, so that nothing else tells.
     data[-20] ^= 1
     path.write_bytes(data)
@@ -123,10 +130,8 @@ def test_counts_of_damaged_chunks_in_a_query_are_told(tmp_path: Path, run: Run) 
 
 
 def test_du_counts_what_is_left_of_a_damaged_chunk(tmp_path: Path, run: Run) -> None:
-    (tmp_path / "drive.bag").write_bytes(drive(3.0))
     path = tmp_path / "rotten.mcap"
-    logreel.convert(tmp_path / "drive.bag", path, raw=True, compression="zstd")
-    data = bytearray(path.read_bytes())
+    data = bytearray(converted(3.0, "a.mcap", raw=True, compression="zstd"))
     _, content = next(chunks_of(data))
     data[content + 60 : content + 90] = b"\xff" * 30
     path.write_bytes(data)
