@@ -602,7 +602,8 @@ class ChunkCache:
         self._unpack, self._most, self._slow = unpack, limits.cache_bytes, slow
         self._held = 0
         self._kept: OrderedDict[int, Buffer] = OrderedDict()
-        self._locks = [allocate_lock() for _ in range(64)]
+        # One for each chunk of a small log.
+        self._locks = [allocate_lock() for _ in range(max(1, min(64, len(sizes))))]
         self._lock = allocate_lock()
         self._place = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self._spools = not secret and CAN_MAP and self._most < self._place[-1] <= limits.spool_bytes
