@@ -20,9 +20,10 @@ SKILL = ROOT / "skills/logreel/SKILL.md"
 PAGES = [
     path for path in (ROOT / "README.md", SKILL, *sorted((ROOT / "docs").rglob("*.md"))) if path.exists()
 ]
-#: Pages whose commands are started as users start them; those of the others are forks, which start much faster. So
-#: are the first lines of README.md, without the libraries of extras, below.
-IN_PROCESSES = {ROOT / "docs/tutorial.md"}
+#: Words of pages whose commands must not see what the code of the page has imported and registered: they are forks.
+#: Those of other pages run here, which is fastest; what needs a shell is a fork, and the first lines of README.md,
+#: below, are started as users start them.
+EXTENDING = re.compile(r"entry_points|register_type\(|sys\.modules")
 
 
 def in_forks(monkeypatch: pytest.MonkeyPatch, path: str = str(SRC)) -> list[str]:
@@ -36,10 +37,10 @@ def test_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     # Types of messages that a page registers, like its settings below, are not for the tests behind it.
     monkeypatch.setattr(koblenz, "_registered", dict(koblenz._registered))
-    program = PROCESS if path in IN_PROCESSES else in_forks(monkeypatch)
+    program, text = in_forks(monkeypatch), path.read_text(encoding="utf-8")
     before = dict(os.environ)
     try:
-        run_page(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"), program)
+        run_page(path.relative_to(ROOT).as_posix(), text, program, here=not EXTENDING.search(text))
     finally:
         os.environ.clear()
         os.environ.update(before)

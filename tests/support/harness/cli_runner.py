@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +16,7 @@ import pytest
 
 from logreel.cli import main
 from support.builders.sample_logs import damaged, hostile, incompatible, short_flight, tiny
-from support.harness.forked import forked_python, run_forked
+from support.harness.forked import forked_python, run_forked, standard_stream
 
 SRC = Path(__file__).resolve().parents[3] / "src"
 
@@ -45,6 +47,31 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
         return Done(code, *capfd.readouterr())
 
     return call
+
+
+def run_here(words: Sequence[str], variables: Mapping[str, str]) -> subprocess.CompletedProcess[bytes]:
+    """Run a command in this process, with further variables, for what it writes to both streams, in order."""
+    with contextlib.ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        output = stack.enter_context(tempfile.TemporaryFile())
+        nothing = stack.enter_context(open(os.devnull, "rb"))
+        for number, name, file in ((0, "stdin", nothing), (1, "stdout", output), (2, "stderr", output)):
+            kept = os.dup(number)
+            stack.callback(os.close, kept)
+            stack.callback(os.dup2, kept, number)
+            os.dup2(file.fileno(), number)
+            stream = standard_stream(
+                number, f"<{name}>", "backslashreplace" if number == 2 else "surrogateescape"
+            )
+            stack.callback(stream.flush)
+            patch.setattr(sys, name, stream)
+        code = main(words)
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        output.seek(0)
+        return subprocess.CompletedProcess([*words], code, output.read())
 
 
 def environment() -> dict[str, str]:

@@ -313,12 +313,12 @@ class Server:
         warnings._processoptions(sys.warnoptions)  # type: ignore[attr-defined]
         warnings.filters[:0] = imported  # type: ignore[index]
         warnings._filters_mutated()  # type: ignore[attr-defined]
-        sys.stdin = sys.__stdin__ = _stream(0, "<stdin>", self._errors)
-        sys.stdout = sys.__stdout__ = _stream(1, "<stdout>", self._errors)
-        sys.stderr = sys.__stderr__ = _stream(2, "<stderr>", "backslashreplace")
+        sys.stdin = sys.__stdin__ = standard_stream(0, "<stdin>", self._errors)
+        sys.stdout = sys.__stdout__ = standard_stream(1, "<stdout>", self._errors)
+        sys.stderr = sys.__stderr__ = standard_stream(2, "<stderr>", "backslashreplace")
 
 
-def _stream(number: int, name: str, errors: str) -> io.TextIOWrapper:
+def standard_stream(number: int, name: str, errors: str) -> io.TextIOWrapper:
     """Return a standard stream as Python opens it."""
     raw = io.FileIO(number, "rw"[number > 0], closefd=False)
     raw.name = name  # type: ignore[misc]

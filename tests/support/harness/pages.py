@@ -98,11 +98,20 @@ def words_alone(command: str) -> list[str]:
     return shlex.split(command)[1:]
 
 
-def run_command(page: str, line: int, command: str, expected: str, program: Sequence[str] = PROCESS) -> None:
-    """Run a shell line in which *program* is ``logreel``, pipes included; without it that of this interpreter."""
+def run_command(
+    page: str, line: int, command: str, expected: str, program: Sequence[str] = PROCESS, here: bool = False
+) -> None:
+    """Run a shell line in which *program* is ``logreel``, pipes included; without it that of this interpreter.
+
+    here  True: a line that needs no shell runs in this process
+    """
     plain = re.sub(r"(?<![\w./])\./logreel\b", "logreel", command)
     variables = {**os.environ, **ENVIRONMENT}
-    if tuple(program) != PROCESS and (words := words_alone(plain)):
+    if here and (words := words_alone(plain)):
+        from support.harness.cli_runner import run_here
+
+        done = run_here(words, ENVIRONMENT)
+    elif tuple(program) != PROCESS and (words := words_alone(plain)):
         from support.harness.forked import run_forked
 
         done = run_forked([*program, *words], variables, 300, joined=True)
@@ -139,10 +148,12 @@ def run_python(page: str, block: Block, names: dict[str, Any]) -> None:
         exec(compile("\n" * (block.line - 1) + block.code, page, "exec"), names)  # noqa: S102 - our own pages
 
 
-def run_page(page: str, text: str, program: Sequence[str] = PROCESS, setup: bool = True) -> dict[str, float]:
+def run_page(
+    page: str, text: str, program: Sequence[str] = PROCESS, setup: bool = True, here: bool = False
+) -> dict[str, float]:
     """Run all blocks of a page in the current directory, and return seconds by heading.
 
-    *program* is ``logreel``; without *setup*, only what a reader sees is run.
+    *program* is ``logreel``, *here* as in ``run_command``; without *setup*, only what a reader sees is run.
     """
     names: dict[str, Any] = {"__name__": "__page__"}
     seconds: dict[str, float] = {}
@@ -152,7 +163,7 @@ def run_page(page: str, text: str, program: Sequence[str] = PROCESS, setup: bool
             run_python(page, block, names)
         elif block.language in {"console", *SHELLS}:
             for line, command, expected in commands(block):
-                run_command(page, line, command, expected, program)
+                run_command(page, line, command, expected, program, here)
         seconds[block.heading] = seconds.get(block.heading, 0.0) + time.perf_counter() - begin
     return seconds
 
