@@ -219,6 +219,8 @@ class _Item:
         self._content = content
         self._compiled: dict[int, _Compiled] = {}
         self._next, self._read = 0, dict[int, tuple[list[int], list[Any]]]()
+        #: The object that was read last: what is known of it with its bytes, and the values of its slots.
+        self._last, self._values = (-1, b""), ()
 
     def restrict(self, frames: I64) -> None:
         """Leave out the frames that are not among *frames*."""
@@ -250,11 +252,17 @@ class _Item:
             return False
         self._next += 1
         known = int(self.known[row])
-        compiled = self.compiled(known)
+        # What stands still has the same bytes in each frame.
+        data = body.SerializeToString()
+        if (known, data) != self._last:
+            compiled = self.compiled(known)
+            if not compiled.is_equal(body):
+                return False
+            self._last, self._values = (known, data), compiled.values(body)
         rows, values = self._read.setdefault(known, ([], []))
         rows.append(row)
-        values.append(compiled.values(body))
-        return compiled.is_equal(body)
+        values.append(self._values)
+        return True
 
     def is_equal(self) -> bool:
         """Return whether all values that were read since the last call are those of the columns."""
