@@ -58,13 +58,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     day = root / "2021-05-22"
     day.mkdir()
     for number, name in enumerate(("19_36_57", "19_41_57", "20_01_02"), 1):
-        (day / f"{name}.ulg").write_bytes(of_vehicle(flight(3.0, seed=number), number))
-    (root / "drive.bag").write_bytes(drive())
+        (day / f"{name}.ulg").write_bytes(of_vehicle(flight(1.0, seed=number), number))
+    (root / "drive.bag").write_bytes(drive(3.0))
     with logreel.open(root / "drive.bag") as log:
         length = -(-(log.duration or 0) // 3) + 1
         logreel.split(log, root / "parts", every=length, name="drive_{index}")
     (root / "empty").mkdir()
-    (root / "cut.ulg").write_bytes(flight(3.0)[:-100_000])
+    (root / "cut.ulg").write_bytes(flight(1.0)[:-30_000])
     (root / "photo.jpg").write_bytes(b"\xff\xd8\xff\xe0" + bytes(64))
     return root
 
