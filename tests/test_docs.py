@@ -13,7 +13,7 @@ import pytest
 
 from logreel.formats.koblenz import definitions as koblenz
 from support.harness.forked import SRC, forked, start_variables
-from support.harness.pages import ENVIRONMENT, PROCESS, blocks, commands, run_command, run_page
+from support.harness.pages import ENVIRONMENT, PROCESS, blocks, commands, run_alone, run_command, run_page
 
 ROOT = Path(__file__).resolve().parents[1]
 SKILL = ROOT / "skills/logreel/SKILL.md"
@@ -211,3 +211,42 @@ def test_output_is_compared_with_wildcards() -> None:
         run_command("page.md", 7, f"'{sys.executable}' --version", "Python 2...")
     with pytest.raises(AssertionError, match="exit 3"):
         run_command("page.md", 1, "exit 3", "")
+
+
+def test_lines_that_need_no_shell_run_as_in_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(words: list[str]) -> subprocess.CompletedProcess[bytes]:
+        calls.append(words)
+        return subprocess.CompletedProcess(words, 4 if words[0] == "fail" else 0, b"out\n")
+
+    shown = tmp_path / "logreel"
+    shown.write_text("""#!/bin/sh\nprintf '%s\\0' "$@" >>words\necho out\n[ "$1" != fail ] || exit 4\n""")
+    shown.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    for line in (
+        "logreel info a.ulg  # what 'is' in it",
+        """logreel sql "SELECT max(x) FROM t WHERE a < 'b'" 'a b.ulg' -t c:d,e=1""",
+        """logreel cat "a#b"c'$d'""",
+        "logreel fail x || echo \"exit code $?: 'it' ends\"",
+        'logreel info x || echo "exit code $?"',
+        'logreel fail x || echo "failed"   # why',
+    ):
+        calls: list[list[str]] = []
+        (tmp_path / "words").unlink(missing_ok=True)
+        due = subprocess.run(["sh", "-c", line], capture_output=True, check=True)
+        done = run_alone(line, run)
+        assert done is not None, line
+        assert (done.returncode, done.stdout) == (0, due.stdout)
+        assert [*calls[0], ""] == (tmp_path / "words").read_text().split("\0")
+    for line in (
+        "logreel info *.ulg",
+        'logreel info "$LOGS/a"',
+        "logreel info a > b",
+        "logreel cat a | cat",
+        'logreel sql "a \\"b\\""',
+        "logreel info a#b",
+        "logreel fail || true",
+        "logreel info; ls",
+        "logreel info a && ls",
+    ):
+        assert run_alone(line, run) is None, line

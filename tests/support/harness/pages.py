@@ -20,7 +20,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -91,11 +91,26 @@ def commands(block: Block) -> Iterator[tuple[int, str, str]]:
         yield line, re.sub(r"\\\n(> )?", "", call[1]), output.rstrip("\n")
 
 
-def words_alone(command: str) -> list[str]:
-    """Return the arguments of a line that needs no shell: ``logreel`` with plain words, or words in single quotes."""
-    if not re.fullmatch(r"logreel( +([\w./:,=@%^+-]|'[^'\n]*')+)* *", command):
-        return []
-    return shlex.split(command)[1:]
+#: A line that needs no shell: plain words, words in quotes in which a shell replaces nothing, what is said of the exit
+#: code, and a comment.
+ALONE = re.compile(
+    r"""logreel((?: +(?:[\w./:,=@%^+-]|'[^'\n]*'|"[^"\n$`\\]*")+)*)"""
+    r"""(?: +\|\| +echo +"([^"\n$`\\]*(?:\$\?[^"\n$`\\]*)?)")? *(?: #.*)?"""
+)
+
+
+def run_alone(
+    command: str, run: Callable[[list[str]], subprocess.CompletedProcess[bytes]]
+) -> subprocess.CompletedProcess[bytes] | None:
+    """Run the arguments of a line that needs no shell with *run*; return None for other lines."""
+    line = ALONE.fullmatch(command)
+    if line is None or not (words := shlex.split(line[1])):
+        return None
+    done = run(words)
+    if done.returncode and line[2] is not None:
+        told = line[2].replace("$?", str(done.returncode))
+        return subprocess.CompletedProcess(command, 0, done.stdout + told.encode() + b"\n")
+    return done
 
 
 def run_command(
@@ -107,15 +122,16 @@ def run_command(
     """
     plain = re.sub(r"(?<![\w./])\./logreel\b", "logreel", command)
     variables = {**os.environ, **ENVIRONMENT}
-    if here and (words := words_alone(plain)):
+    done = None
+    if here:
         from support.harness.cli_runner import run_here
 
-        done = run_here(words, ENVIRONMENT)
-    elif tuple(program) != PROCESS and (words := words_alone(plain)):
+        done = run_alone(plain, lambda words: run_here(words, ENVIRONMENT))
+    elif tuple(program) != PROCESS:
         from support.harness.forked import run_forked
 
-        done = run_forked([*program, *words], variables, 300, joined=True)
-    else:
+        done = run_alone(plain, lambda words: run_forked([*program, *words], variables, 300, joined=True))
+    if done is None:
         script = f'logreel() {{ {shlex.join(program)} "$@"; }}\n{plain}\n'
         done = subprocess.run(
             ["sh", "-c", script],
