@@ -12,6 +12,7 @@ import pytest
 
 from support.harness.cli_runner import logs, run, spawn
 from support.harness.decoding import decoding
+from support.harness.forked import AT_START
 from support.harness.time_limit import pytest_runtest_protocol
 
 # A conftest.py of tests/cli would hide this one from those who import from it.
@@ -69,6 +70,16 @@ def interrupt() -> None:
     """Let new processes receive SIGINT, which they would ignore if the tests were started in the background."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def variables_of_starts() -> Iterator[None]:
+    """Put back the variables that act when a process starts: with others, commands of later tests would be no forks."""
+    before = {name: value for name, value in os.environ.items() if AT_START.match(name)}
+    yield
+    for name in [name for name in os.environ if AT_START.match(name)]:
+        del os.environ[name]
+    os.environ.update(before)
 
 
 @pytest.fixture

@@ -243,7 +243,7 @@ def test_the_general_help_loads_no_commands_of_formats(spawn: Any) -> None:
 
 
 def test_the_pages_of_help_are_current(spawn: Spawn) -> None:
-    done = spawn(Path(__file__).parents[2] / "tools/lay_out_help.py", "--check")
+    done = spawn(Path(__file__).parents[2] / "tools/lay_out_help.py", "--check", imported=True)
     assert done.stderr == b""
 
 

@@ -23,7 +23,11 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def test_other_files_give_exit_code_66(logs: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_other_files_give_exit_code_66(
+    logs: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The program sets it for itself; left behind, all later commands of tests would be processes and no forks.
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     (logs / "x.MCAP").write_bytes((logs / "tiny.ulg").read_bytes())
     for name in ("photo.jpg", "empty.ulg", "nothing", "", "x.MCAP"):
         assert main([str(logs / name), *OPTIONS]) == INCOMPATIBLE == 66
