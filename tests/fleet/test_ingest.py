@@ -25,6 +25,12 @@ from support.samples.ulog.builder import Builder, flight
 FILES = int(os.environ.get("LOGREEL_FLEET", "40"))
 
 
+class Local(LocalEngine):
+    """The engine of this machine, without its processes."""
+
+    run = Inline.run
+
+
 def content(dataset: Path) -> dict[str, str]:
     """Return digests of all files of a dataset by path."""
     return {
@@ -50,21 +56,21 @@ def test_a_log_that_the_disk_does_not_take_fails_alone_and_is_tried_again(
         sync(path)
 
     monkeypatch.setattr(ingesting, "sync_file", sync_once)
-    done = ingest(logs, dataset, workers=1)
+    done = ingest(logs, dataset, engine=Local())
     assert len(done.failed) == 1
     assert "cannot be written to the disk: input/output error" in str(done.failed)
     sound = Dataset(dataset)
     assert sum(not manifest.parts for manifest in sound.manifests.values()) == 1
     checked = verify(dataset)
     assert (checked.wrong, checked.orphans) == ({}, [])
-    again = ingest(logs, dataset, workers=1)
+    again = ingest(logs, dataset, engine=Local())
     assert not again.failed
     assert len(again.changed) == 1
     assert content(dataset) == content(_ingested(logs, tmp_path / "other"))
 
 
 def _ingested(logs: Path, dataset: Path) -> Path:
-    ingest(logs, dataset, workers=1)
+    ingest(logs, dataset, engine=Local())
     return dataset
 
 
@@ -76,7 +82,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def dataset(files: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("one") / "fleet"
-    done = ingest(files, path, workers=1, target_bytes=400_000)
+    done = ingest(files, path, engine=Local(), target_bytes=400_000)
     pictures = sum(number % 12 == 10 for number in range(FILES))
     assert len(done.ignored) == pictures
     assert len(done.new) + len(done.copies) == FILES + 1 - pictures
@@ -157,7 +163,7 @@ def test_a_log_that_always_kills_its_process_is_a_row_with_an_error(tmp_path: Pa
     assert "its process died 3 times, with signal 9" in done.failed[str(logs / "b.ulg")]
     assert status(tmp_path / "fleet").again == 1
     (faults.folder.parent / "marks" / "killed-b.ulg").unlink()
-    again = ingest(logs, tmp_path / "fleet", workers=1)
+    again = ingest(logs, tmp_path / "fleet", engine=Local())
     assert (again.changed, len(again.unchanged), again.failed) == ([str(logs / "b.ulg")], 2, {})
 
 
@@ -173,7 +179,7 @@ def test_an_interrupted_run_is_continued(
         assert b"interrupted" in err
     assert not verify(tmp_path / "fleet").wrong
     assert 0 < len(Dataset(tmp_path / "fleet").rows) <= FILES
-    ingest(files, tmp_path / "fleet", workers=2, target_bytes=400_000)
+    ingest(files, tmp_path / "fleet", engine=Inline(), target_bytes=400_000)
     assert content(tmp_path / "fleet") == content(dataset)
 
 
@@ -229,9 +235,6 @@ def test_a_file_of_a_run_that_died_is_written_again_if_its_bytes_are_others(
 def test_logs_that_are_complete_together_wait_for_the_disk_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Local(LocalEngine):
-        run = Inline.run
-
     synced: list[Path] = []
 
     def counted(folder: Path) -> None:
@@ -400,7 +403,7 @@ def test_types_of_topics_hold_for_the_logs_that_have_them(tmp_path: Path) -> Non
     payload = struct.pack("<d", 2.5)
     record = b"/x\n*\n*\n" + struct.pack("<III", 1_230_000_000, 0, len(payload)) + payload
     (logs / "old.bag").write_bytes(b"#ROSRECORD V1.1\n" + record)
-    done = ingest(logs, tmp_path / "fleet", definitions={"/x": "std_msgs/Float64"}, workers=1)
+    done = ingest(logs, tmp_path / "fleet", definitions={"/x": "std_msgs/Float64"}, engine=Local())
     assert done.failed == {}
     assert Dataset(tmp_path / "fleet").table("/x")["data"].to_pylist() == [2.5]
 
