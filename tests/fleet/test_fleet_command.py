@@ -8,9 +8,16 @@ from pathlib import Path
 import pytest
 
 import logreel
+from logreel.fleet import LocalEngine
 from support.builders.fleets import firmware_log
 from support.harness.cli_runner import Run
 from support.harness.faults import Inline
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands do their jobs in this process; tests of ingestion are about workers, with the command line, too."""
+    monkeypatch.setattr(LocalEngine, "run", Inline.run)
 
 
 @pytest.fixture

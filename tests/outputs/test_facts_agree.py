@@ -33,7 +33,8 @@ LOGS = [
 ]
 
 
-@pytest.fixture(params=LOGS)
+# All tests of a log come together: its summary and report are made once, by the worker that runs them.
+@pytest.fixture(params=LOGS, scope="module")
 def path(request: pytest.FixtureRequest, shared: Path) -> Path:
     found = shared / "data" / request.param
     if not found.exists():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -103,11 +104,11 @@ def test_old_dataset_loads_until_the_new_one_is_there(
 ) -> None:
     old = robot_spec()
     old["features"]["action"] = {"fields": ["/command.y"], "method": "previous"}
+    logreel.dataset(bags, tmp_path / "old", old)
     steps = 0
     while True:
         out = tmp_path / str(steps) / "out"
-        out.parent.mkdir()
-        logreel.dataset(bags, out, old)
+        shutil.copytree(tmp_path / "old", out)
         died = dies_after(steps, lambda out=out: logreel.dataset(bags, out, robot_spec()))
         assert check(out).info["total_episodes"] == 2
         done = logreel.dataset(bags, out, robot_spec())
