@@ -81,7 +81,7 @@ def run_suite(folder: Path, seconds: float) -> str:
             "LOGREEL_CHECK_UNTIL": str(time.time() + seconds),
             "PYTEST_XDIST_WORKER_COUNT": "1",
         }
-        | {"PYTEST_ADDOPTS": "", "PYTEST_XDIST_WORKER": ""},
+        | {"PYTEST_ADDOPTS": "", "PYTEST_XDIST_WORKER": "", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         cwd=folder,
         capture_output=True,
         text=True,

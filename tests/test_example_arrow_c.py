@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,7 @@ import pytest
 
 import logreel
 from support.harness.cli_runner import environment
+from support.harness.forked import forked, forked_python, run_forked
 from support.samples.rosbag.builder import drive
 from support.samples.ulog.builder import flight
 
@@ -33,9 +33,9 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return out
 
 
-def printed(library: Path, path: Path, topic: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, EXAMPLE / "read_log.py", library, path, topic]
-    return subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=120)
+def printed(library: Path, path: Path, topic: str) -> subprocess.CompletedProcess[bytes]:
+    command = forked_python(EXAMPLE / "read_log.py", library, path, topic)
+    return run_forked(command, environment(), 120)
 
 
 @pytest.mark.parametrize(
@@ -48,9 +48,9 @@ def test_the_means_of_all_columns_are_those_of_numpy(
     path = tmp_path / name
     path.write_bytes(content())  # type: ignore[operator]
     done = printed(library, path, topic)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, b"")
     table = logreel.open(path)[topic].to_arrow()
-    head, *lines = done.stdout.splitlines()
+    head, *lines = done.stdout.decode().splitlines()
     assert head == f"{len(table)} rows"
     while any(isinstance(field.type, pa.StructType) for field in table.schema):
         table = table.flatten()
@@ -78,9 +78,7 @@ def test_a_command_of_the_page_is_the_one_that_is_tested() -> None:
 def test_an_arrow_stream_in_a_pipe_is_readable(tmp_path: Path) -> None:
     path = tmp_path / "a.ulg"
     path.write_bytes(flight())
-    command = [sys.executable, "-m", "logreel", "convert", str(path), "-o", "-", "--format", "arrow"]
-    done = subprocess.run(
-        [*command, "-t", "vehicle_attitude"], capture_output=True, env=environment(), timeout=120
-    )
+    command = forked("convert", path, "-o", "-", "--format", "arrow", "-t", "vehicle_attitude")
+    done = run_forked(command, environment(), 120)
     assert done.returncode == 0, done.stderr
     assert len(pa.ipc.open_file(done.stdout).read_all()) == len(logreel.open(path)["vehicle_attitude"])

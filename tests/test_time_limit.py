@@ -49,7 +49,12 @@ def limited(folder: Path, text: str, seconds: float) -> subprocess.CompletedProc
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", *options, "test_it.py"],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(TESTS), "PYTEST_ADDOPTS": ""},
+        env={
+            **os.environ,
+            "PYTHONPATH": str(TESTS),
+            "PYTEST_ADDOPTS": "",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        },
         capture_output=True,
         text=True,
         timeout=60,

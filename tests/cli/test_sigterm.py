@@ -38,7 +38,7 @@ def test_signals_leave_no_unfinished_file(
     monkeypatch.setenv("SENT", sent)
     before = sorted(os.listdir(logs))
     for words in (["slice", "flight.ulg", "-o", "out.ulg"], ["convert", "flight.ulg", "out.mcap"]):
-        done = spawn("-c", SCRIPT, *words, cwd=logs)
+        done = spawn("-c", SCRIPT, *words, cwd=logs, imported=True)
         assert done.returncode == code, done.stderr
         assert b"Traceback" not in done.stderr
         made = [] if code else [words[-1]]
@@ -62,5 +62,5 @@ with StopSignals():
 
 
 def test_what_stopped_as_asked_says_so_without_being_interrupted(spawn: Spawn, tmp_path: Path) -> None:
-    done = spawn("-c", ANSWERED, cwd=tmp_path)
+    done = spawn("-c", ANSWERED, cwd=tmp_path, imported=True)
     assert (done.returncode, done.stdout.strip()) == (0, b"reported"), done.stderr
