@@ -8,8 +8,6 @@ import json
 import os
 import re
 import struct
-import subprocess
-import sys
 from base64 import b64decode
 from pathlib import Path
 from typing import Any
@@ -32,7 +30,7 @@ from logreel.outputs.page.chart_svg import ticks
 from logreel.outputs.page.plot import page_of
 from support.builders.contents import SAMPLES
 from support.builders.sample_logs import tiny
-from support.harness.cli_runner import Run
+from support.harness.cli_runner import Run, Spawn
 from support.samples.bddf.builder import Builder, walk
 from support.samples.ulog.builder import Builder as UlogBuilder
 from support.samples.ulog.builder import flight
@@ -503,7 +501,9 @@ def test_wrong_usage_is_one_sentence(
     assert Path("flight.ulg").read_bytes() == flight()
 
 
-def test_the_verb_writes_charts_and_files(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_verb_writes_charts_and_files(
+    run: Run, spawn: Spawn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("flight.ulg").write_bytes(flight())
     done = run("plot", "flight.ulg", "battery_status.voltage_v", "--width", "60", "--height", "10")
@@ -513,22 +513,10 @@ def test_the_verb_writes_charts_and_files(run: Run, tmp_path: Path, monkeypatch:
         run("plot", "flight.ulg", "battery_status.voltage_v", "-o", "a.html").err == "logreel: wrote a.html\n"
     )
     assert run("plot", "flight.ulg", "battery_status.voltage_v", "-o", "a.html").code == 1
-    out = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "logreel",
-            "plot",
-            "flight.ulg",
-            "battery_status",
-            "-o",
-            "-",
-            "--format",
-            "svg",
-        ],
-        capture_output=True,
-        check=True,
+    out = spawn(
+        "-m", "logreel", "plot", "flight.ulg", "battery_status", "-o", "-", "--format", "svg", cwd=tmp_path
     )
+    assert out.returncode == 0, out.stderr
     assert out.stdout.startswith(b"<?xml")
 
 

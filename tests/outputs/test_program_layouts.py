@@ -205,7 +205,7 @@ def test_a_blueprint_shows_entities_of_the_recording(tmp_path: Path) -> None:
     pytest.importorskip("rerun", reason="needs rerun-sdk")
     done = logreel.convert(drive(), tmp_path / "a.rrd", layout="rerun")
     assert "the layout for Rerun is" in done.notes[-1]
-    program = [sys.executable, "-m", "rerun", "rrd"]
+    program = [sys.executable, "-m", "rerun_cli", "rrd"]
     subprocess.run([*program, "verify", tmp_path / "a.rbl"], check=True, capture_output=True)
     printed = subprocess.run(
         [*program, "print", "-vvv", tmp_path / "a.rbl"], check=True, capture_output=True, text=True
