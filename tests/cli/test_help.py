@@ -58,11 +58,11 @@ CODES = {
 @functools.cache
 def samples() -> dict[str, bytes]:
     """Return the files that the examples name."""
-    bag, short, small, walk = drive(13.0), drive(2.0), flight(4.0), walked()
+    bag, short, small, walk = drive(7.0), drive(2.0), flight(2.0), walked()
     return {
-        "flight.ulg": flight(31.0),
+        "flight.ulg": flight(21.0),
         "first.ulg": small,
-        "second.ulg": flight(4.0, seed=2),
+        "second.ulg": flight(2.0, seed=2),
         "camera.ulg": camera_log(shots(2)),
         "gps.ulg": gps_log(pieces(3)),
         "drive.bag": bag,
