@@ -66,7 +66,7 @@ def png_pixels(data: bytes) -> np.ndarray:
 @pytest.fixture(scope="module")
 def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("bags")
-    return [write_robot(folder / f"{i}.bag", 1.5, seed=i) for i in range(3)]
+    return [write_robot(folder / f"{i}.bag", 0.8, seed=i) for i in range(3)]
 
 
 @pytest.mark.parametrize("to", TARGETS)
