@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from logreel.formats.koblenz import definitions as koblenz
-from support.harness.forked import SRC, forked, start_variables
+from support.harness.cli_runner import environment
+from support.harness.forked import SRC, forked, forked_python, run_forked, start_variables
 from support.harness.pages import ENVIRONMENT, PROCESS, blocks, commands, run_alone, run_command, run_page
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -96,12 +97,7 @@ def test_the_skill_begins_with_what_programs_read_of_it() -> None:
 
 
 def test_the_schemas_of_answers_are_current() -> None:
-    done = subprocess.run(
-        [sys.executable, ROOT / "tools/describe_answers.py", "--check"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_forked(forked_python(ROOT / "tools/describe_answers.py", "--check"), environment(), 60)
     assert done.returncode == 0, done.stderr
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from logreel.fleet.jobs import Job
 from support.builders.fleets import firmware_log
 from support.harness.cli_runner import Run, environment
 from support.harness.faults import Inline
-from support.harness.forked import forked_python
+from support.harness.forked import forked_python, run_forked
 from support.samples.ulog.builder import flight
 
 
@@ -211,7 +210,7 @@ def test_killing_a_removal_leaves_the_old_or_the_new_state(logs: Path, tmp_path:
         fleet = tmp_path / "fleet"
         shutil.copytree(tmp_path / "whole", fleet)
         line = forked_python("-c", program, fleet, logs / "flight.ulg", str(at))
-        code = subprocess.run(line, env=environment(), check=False).returncode
+        code = run_forked(line, environment(), 60).returncode
         assert code in (0, -signal.SIGKILL)
         found = verify(fleet)
         assert found.wrong == {}

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+import logreel
 from logreel.io import two_pass
 from logreel.io.append_file import Appender
 from logreel.outputs.http import routes
@@ -254,9 +255,11 @@ def ended(process: subprocess.Popen[str], stop: Callable[[], None]) -> tuple[int
 
 
 def test_ctrl_c_ends_the_verb_while_slices_are_sent(tmp_path: Path) -> None:
-    from support.samples.ulog.builder import flight
-
-    (tmp_path / "flight.ulg").write_bytes(flight(600))
+    # More than the buffers of both ends of a connection hold.
+    with logreel.create(tmp_path / "large.bag") as out:
+        channel = out.add_channel("/large", logreel.Schema("my/Bytes", "ros1msg", "uint8[] data\n"))
+        for n in range(24):
+            out.write(channel, 10**9 + n, {"data": os.urandom(1 << 20)})
     process, address = serving(tmp_path)
     base, _, query = address.partition("?")
     assert len(query) > len("token=") + 30
