@@ -179,6 +179,9 @@ def encoded(node: nodes.Node, value: Any) -> bytes:
             return struct.pack("<I", len(raw)) + raw
         case nodes.FixedArray(item=item, count=n):
             return b"".join(encoded(item, v) for v in (value or [None] * n))
+        case nodes.Sequence(item=nodes.Scalar(type=t)):
+            items = [] if value is None else list(value)
+            return struct.pack(f"<I{len(items)}{_PACK[t].lstrip('<')}", len(items), *items)
         case nodes.Sequence(item=item):
             items = [] if value is None else list(value)
             return struct.pack("<I", len(items)) + b"".join(encoded(item, v) for v in items)
