@@ -39,10 +39,9 @@ def matrix(place: list[float], turn: list[float]) -> np.ndarray:
     x, y, z, w = turn
     assert abs(x * x + y * y + z * z + w * w - 1) < 1e-5
     out = np.eye(4)
-    for column, axis in enumerate(((1, 0, 0), (0, 1, 0), (0, 0, 1))):
-        vector = np.array([x, y, z])
-        twice = 2 * np.cross(vector, axis)
-        out[:3, column] = axis + w * twice + np.cross(vector, twice)
+    # The product of the vector with each axis.
+    crossed = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    out[:3, :3] += 2 * (w * crossed + crossed @ crossed)
     out[:3, 3] = place
     return out
 

@@ -50,12 +50,12 @@ def _converted(tmp_path: Path, bag: bytes, **options: Any) -> Path:
 
 
 def _theirs(path: Path) -> dict[str, Any]:
-    """The first message of each topic of ROS 1 as the mcap library decodes it; every schema has to parse."""
+    """The first message in the file of each ROS 1 topic as the mcap library decodes it; every schema has to parse."""
     from mcap.reader import make_reader
 
     factory, found = mcap_ros1.DecoderFactory(), {}
     with path.open("rb") as file:
-        for schema, channel, message in make_reader(file).iter_messages():
+        for schema, channel, message in make_reader(file).iter_messages(log_time_order=False):
             if channel.message_encoding == "ros1" and channel.topic not in found:
                 found[channel.topic] = factory.decoder_for("ros1", schema)(message.data)
     return found
