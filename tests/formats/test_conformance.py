@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -13,9 +13,10 @@ from logreel.testing import FormatSuite
 from support.builders.contents import SAMPLES
 from support.formats import builtin_formats, small_log
 from support.samples.carla.builder import eventful
+from support.samples.ulog.builder import flight
 
 #: Logs shorter than the sample of the format; damage in depth is tried by tests/damage.
-SHORT = {"carla": lambda: eventful().bytes(), "rosbag": SAMPLES[".bag"], "ulog": SAMPLES[".ulg"]}
+SHORT = {"carla": cache(lambda: eventful().bytes()), "rosbag": SAMPLES[".bag"], "ulog": cache(lambda: flight(2.0))}
 #: Channels that slices by topic keep, too.
 ALWAYS = {"carla": ["frames"]}
 #: Channels whose last message is completed when others follow: the duration of a frame.

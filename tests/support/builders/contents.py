@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from support.samples.rosbag2.builder import robot
 from support.samples.ulog.builder import flight
 
 
+@cache
 def patrol() -> bytes:
     """Return a BDDF log of five seconds with text, additional indexes, plain values and blobs; without structs."""
     out = Builder({"note": "made"})
@@ -37,7 +39,7 @@ SAMPLES = {
     ".mcap": lambda: walk(6.0),
     ".ulg": lambda: flight(3.0),
     ".vel": lambda: koblenz.drive(1.0, packets=2),
-    ".rec": lambda: carla.drive(4.0).bytes(),
+    ".rec": cache(lambda: carla.drive(4.0).bytes()),
     ".db3": lambda: robot(60, 3000),
 }
 #: Suffixes of formats whose topics follow from messages, so that channels cannot be renamed.

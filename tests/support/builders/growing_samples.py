@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from support.samples.rosbag import old
 from support.samples.rosbag.builder import Builder, few, version_2_0
 
 
+@cache
 def written(format: str, schema: logreel.Schema, count: int, flush: int, **options: Any) -> bytes:
     """A log of *count* messages on three topics, flushed after each *flush* messages."""
     rng = np.random.default_rng(count)
@@ -42,11 +43,11 @@ RAW = logreel.Schema("blob", "", "")
 #: A builder of each kind of file.
 SAMPLES: dict[str, tuple[str, Callable[[], bytes]]] = {
     "mcap": ("mcap", mcap_tiny),
-    "mcap zstd": ("mcap", partial(written, "mcap", RAW, 24, 7, compression="zstd")),
-    "mcap lz4": ("mcap", partial(written, "mcap", RAW, 24, 9, compression="lz4")),
-    "mcap plain": ("mcap", partial(written, "mcap", RAW, 24, 5, compression="none")),
+    "mcap zstd": ("mcap", partial(written, "mcap", RAW, 13, 4, compression="zstd")),
+    "mcap lz4": ("mcap", partial(written, "mcap", RAW, 13, 5, compression="lz4")),
+    "mcap plain": ("mcap", partial(written, "mcap", RAW, 13, 3, compression="none")),
     "mcap long": ("mcap", partial(written, "mcap", RAW, 1500, 50, compression="none")),
-    "bddf": ("bddf", partial(written, "bddf", logreel.Schema("text/plain", "text/plain", ""), 24, 7)),
+    "bddf": ("bddf", partial(written, "bddf", logreel.Schema("text/plain", "text/plain", ""), 13, 4)),
     "bddf long": ("bddf", partial(written, "bddf", logreel.Schema("text/plain", "text/plain", ""), 1500, 50)),
     "bddf values": ("bddf", patrol),
     "bag 0": ("rosbag", lambda: old.version_0(few(topics=(CHATTER,)))),
@@ -54,8 +55,8 @@ SAMPLES: dict[str, tuple[str, Callable[[], bytes]]] = {
     "bag 1.1": ("rosbag", lambda: old.version_1_1(few())),
     "bag 1.2": ("rosbag", lambda: old.version_1_2(few(), indexed=False)),
     "bag 2.0": ("rosbag", lambda: version_2_0(few(), Builder(chunk_bytes=100, padded=0))),
-    "bag 2.0 bz2": ("rosbag", partial(written, "rosbag", VECTOR, 24, 9, compression="bz2")),
-    "bag 2.0 lz4": ("rosbag", partial(written, "rosbag", VECTOR, 24, 7, compression="lz4")),
+    "bag 2.0 bz2": ("rosbag", partial(written, "rosbag", VECTOR, 13, 5, compression="bz2")),
+    "bag 2.0 lz4": ("rosbag", partial(written, "rosbag", VECTOR, 13, 4, compression="lz4")),
     "bag long": ("rosbag", partial(written, "rosbag", VECTOR, 1500, 50)),
 }
 #: Variants of bags that show what growing readers have to leave to a complete scan, too.
