@@ -28,7 +28,7 @@ from logreel.io import source
 from logreel.log.log import kept_property
 from support.builders import growing_samples
 from support.builders.sample_logs import damaged
-from support.formats import builtin_formats, sample_log
+from support.formats import builtin_formats, small_log
 
 ROUNDS = int(os.environ.get("LOGREEL_SOAK", "1"))
 THREADS = 4
@@ -37,7 +37,7 @@ MAX_CHANNELS = 4
 NARROW = logreel.Limits(cache_bytes=1 << 16)
 
 LOGS: dict[str, Callable[[], bytes]] = {
-    **{name: partial(sample_log, name) for name in builtin_formats()},
+    **{name: partial(small_log, name) for name in builtin_formats()},
     "damaged ulog": damaged,
     **{
         name: growing_samples.SAMPLES[name][1]
