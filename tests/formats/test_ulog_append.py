@@ -278,14 +278,23 @@ def test_real_flights_are_continued(path: Path, tmp_path: Path) -> None:
     assert log.end == (old.end or 0) + 3 * step
     assert {n: p.value for n, p in log.parameters.items()} == {n: p.value for n, p in old.parameters.items()}
     assert list(log.text)[: len(old.text)] == list(old.text)
+    after = copy.read_bytes()
+    # Only the record of flags, which is the first one, changes.
+    is_kept = after[18:19] == before[18:19] == b"B" and after[59 : len(before)] == before[59:]
     for ch in old.match(None):
         new, n = log[ch.topic], len(ch)
         assert len(new) == n + len(written.get(ch.topic, ()))
         assert np.array_equal(new.times[:n], ch.times)
         assert [t // 1000 for t in new.times[n:].tolist()] == [t // 1000 for t in written.get(ch.topic, ())]
-        assert all(bytes(a.data) == bytes(b.data) for a, b in zip(new[:n], ch, strict=True))
+        places, known = (
+            [index.offsets(number)[:n], index.sizes(number)[:n]]
+            for index, number in ((log.index, new.number), (old.index, ch.number))
+        )
+        # Messages at the same places of the same bytes are the same.
+        if not is_kept or old.index.synthetic(ch.number) is not None or not np.array_equal(places, known):
+            assert all(bytes(a.data) == bytes(b.data) for a, b in zip(new[:n], ch, strict=True))
     # pyulog has the appended messages of a topic as a second data set of the same name.
-    theirs, mine = ULog(io.BytesIO(before)), ULog(io.BytesIO(copy.read_bytes()))
+    theirs, mine = ULog(io.BytesIO(before)), ULog(io.BytesIO(after))
     assert mine.file_corruption == theirs.file_corruption
     due, found = topics_of(theirs), topics_of(mine)
     assert due.keys() == found.keys()
