@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import random
 import struct
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import logreel
@@ -54,11 +54,18 @@ def columns(reader: CdrDecoder, payloads: list[bytes]) -> tuple[list[dict[str, A
     # A byte read behind the last one ends the process.
     data = guarded(b"".join(payloads))
     piece = PayloadRange(data, ends - sizes, sizes)
-    projection = Projection(reader.layout)
+    projection, names = shape_of(reader)
     got = reader.decode_batch(None, projection.part, piece, np.arange(len(payloads)))  # type: ignore[arg-type]
     arrays = select_decoded(projection, got, True).arrays
-    names = [f.name for f in projection.arrow_fields()]
-    return pa.table(dict(zip(names, arrays, strict=True))).to_pylist(), got
+    values = zip(*(array.to_pylist() for array in arrays), strict=True)
+    return [dict(zip(names, row, strict=True)) for row in values], got
+
+
+@lru_cache(maxsize=4)
+def shape_of(reader: CdrDecoder) -> tuple[Projection, list[str]]:
+    """Return the Projection of all fields, and their names."""
+    projection = Projection(reader.layout)
+    return projection, [f.name for f in projection.arrow_fields()]
 
 
 class Maker:
