@@ -16,7 +16,11 @@ from support.samples.carla.builder import eventful
 from support.samples.ulog.builder import flight
 
 #: Logs shorter than the sample of the format; damage in depth is tried by tests/damage.
-SHORT = {"carla": cache(lambda: eventful().bytes()), "rosbag": SAMPLES[".bag"], "ulog": cache(lambda: flight(2.0))}
+SHORT = {
+    "carla": cache(lambda: eventful().bytes()),
+    "rosbag": SAMPLES[".bag"],
+    "ulog": cache(lambda: flight(2.0)),
+}
 #: Channels that slices by topic keep, too.
 ALWAYS = {"carla": ["frames"]}
 #: Channels whose last message is completed when others follow: the duration of a frame.
