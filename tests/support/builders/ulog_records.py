@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 import struct
+from collections.abc import Iterable
 from typing import Any
 
 #: What `struct` calls each basic type.
@@ -106,12 +107,36 @@ class Topic:
             [path for path, code, _ in self.fields if isinstance(code, int)],
         )
 
+    @functools.cached_property
+    def _clock(self) -> tuple[struct.Struct, int]:
+        """The field of the time, and where it is."""
+        code, at = next((code, at) for path, code, at in self.fields if path == "timestamp")
+        return struct.Struct(str(code)), at
+
+    def clock(self, payload: bytes) -> int:
+        """Return the time of a record as it is stored."""
+        code, at = self._clock
+        time: int = code.unpack_from(payload, at)[0]
+        return time
+
+    def columns(self, payloads: Iterable[bytes]) -> dict[str, tuple[Any, ...]]:
+        """Return the values of all records by path, as ``decode`` does those of one."""
+        fields, paths, texts = self._all_fields
+        columns = dict(zip(paths, zip(*map(fields.unpack_from, payloads), strict=True), strict=True))
+        for path in texts:
+            columns[path] = tuple(_text(value) for value in columns[path])
+        return columns
+
     def decode(self, payload: bytes) -> dict[str, Any]:
         fields, paths, texts = self._all_fields
         values: dict[str, Any] = dict(zip(paths, fields.unpack_from(payload), strict=True))
         for path in texts:
-            values[path] = values[path].split(b"\0")[0].decode("utf-8", "replace")
+            values[path] = _text(values[path])
         return values
+
+
+def _text(value: bytes) -> str:
+    return value.split(b"\0")[0].decode("utf-8", "replace")
 
 
 def parse_key(payload: bytes, at: int) -> tuple[str, bool, str, bytes] | None:

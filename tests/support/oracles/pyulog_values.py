@@ -38,16 +38,16 @@ def _column(values: dict[str, tuple[Any, ...]], path: str) -> Sequence[Any]:
 
 
 def _columns(rows: list[Record]) -> dict[str, tuple[Any, ...]]:
-    paths = list(rows[0].values)
-    assert all(list(row.values) == paths for row in rows)
-    return dict(zip(paths, zip(*(row.values.values() for row in rows), strict=True), strict=True))
+    topic = rows[0].topic
+    assert all(row.topic is topic for row in rows)
+    return topic.columns(row.payload for row in rows)
 
 
 def assert_same(log: OracleLog, peer: Any) -> None:
     """Check that all content that both readers support is equal, bit by bit."""
     found = {f"{d.name}[{d.multi_id}]" if d.multi_id else d.name: d.data for d in peer.data_list}
     assert len(log.segments) == 1
-    assert set(found) == set(log.topics)
+    assert set(found) == set(log.segments[0].records)
     for topic, columns in found.items():
         values = _columns(log.segments[0].records[topic])
         shown = [path for path in columns if not path.rpartition(".")[2].startswith("_padding")]

@@ -7,6 +7,7 @@ acceptable ones begins (`_Reader.locks`).
 
 from __future__ import annotations
 
+import functools
 import struct
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,12 +26,16 @@ BACK_US = 2_000_000
 
 @dataclass
 class Record:
-    """A row: file offset of the bytes after the msg_id, these bytes, full time in µs, path -> value."""
+    """A row: file offset of the bytes after the msg_id, these bytes, full time in µs; *values*: path -> value."""
 
     offset: int
     payload: bytes
     time: int
-    values: dict[str, Any]
+    topic: Topic
+
+    @functools.cached_property
+    def values(self) -> dict[str, Any]:
+        return self.topic.decode(self.payload)
 
 
 @dataclass
@@ -43,6 +48,11 @@ class Segment:
     @property
     def topics(self) -> dict[str, list[dict[str, Any]]]:
         return {topic: [r.values for r in rows] for topic, rows in self.records.items()}
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of rows of each topic."""
+        return {topic: len(rows) for topic, rows in self.records.items()}
 
 
 @dataclass
@@ -80,6 +90,11 @@ class OracleLog:
     def topics(self) -> dict[str, list[dict[str, Any]]]:
         """Rows of the first segment: the log itself, without other logs after it."""
         return self.segments[0].topics
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The same of rows alone."""
+        return self.segments[0].counts
 
 
 def read(data: bytes, *, orphans: bool = False) -> OracleLog:
@@ -143,8 +158,8 @@ class _Reader:
         least = SMALLEST.get(letter)
         return least is not None and (size == least if letter in EXACT else size >= least)
 
-    def accepts(self, at: int, state: _State) -> bool:
-        size, letter = self.head(at)
+    def accepts(self, at: int, state: _State, head: tuple[int, str]) -> bool:
+        size, letter = head
         if not self.sized(size, letter) or at + 3 + size > self.bound:
             return False
         payload = self.data[at + 3 : at + 3 + size]
@@ -189,7 +204,7 @@ class _Reader:
         and then one that is cut by it. Messages of unknown types may be between them, but do not count;
         *first*: the first message must not be one of them.
         """
-        if first and not self.accepts(at, self.state):
+        if first and not self.accepts(at, self.state, self.head(at)):
             # Nearly all offsets in damage: no state is copied for them.
             return False
         state = _State(dict(self.state.formats), dict(self.state.topics))
@@ -198,7 +213,7 @@ class _Reader:
             if at == self.bound:
                 return count > 0 or not first
             size, letter = self.head(at)
-            if self.accepts(at, state):
+            if self.accepts(at, state, (size, letter)):
                 state.define(letter, self.data[at + 3 : at + 3 + size])
                 count += 1
             elif not self.skippable(at, state) or (first and not count):
@@ -219,21 +234,19 @@ class _Reader:
 
     def step(self, at: int) -> int:
         """Read the message at *at*, or skip damage; return the offset of the next message."""
-        if self.accepts(at, self.state):
-            size, letter = self.head(at)
+        size, letter = head = self.head(at)
+        if self.accepts(at, self.state, head):
             if letter in "ALC" and self.defining:
                 self.end_definitions(at)
             if at + 3 + size <= self.bound:
                 self.log.types[letter] = self.log.types.get(letter, 0) + 1
-                self.apply(letter, at)
+                self.apply(letter, at, self.data[at + 3 : at + 3 + size])
                 return at + 3 + size
-        elif self.skippable(at, self.state):
-            size, letter = self.head(at)
-            if self.locks(at + 3 + size, first=False):
-                if letter in SMALLEST:
-                    self.log.lost.append((at, at + 3 + size))
-                self.log.types[letter] = self.log.types.get(letter, 0) + 1
-                return at + 3 + size
+        elif self.skippable(at, self.state) and self.locks(at + 3 + size, first=False):
+            if letter in SMALLEST:
+                self.log.lost.append((at, at + 3 + size))
+            self.log.types[letter] = self.log.types.get(letter, 0) + 1
+            return at + 3 + size
         to = at + 1
         while to < self.bound and not self.locks(to):
             to += 1
@@ -253,8 +266,8 @@ class _Reader:
                 previous = offset
         self.bound = self.parts.pop(0) if self.parts else self.bound
 
-    def apply(self, letter: str, at: int) -> None:
-        log, payload = self.log, self.data[at + 3 : at + 3 + self.head(at)[0]]
+    def apply(self, letter: str, at: int, payload: bytes) -> None:
+        log = self.log
         if letter == "B" and at == 16:  # elsewhere it would be too late to act on it
             log.compat, log.incompat, *offsets = struct.unpack_from("<QQ3Q", payload)
             log.appended = [offset for offset in offsets if offset]
@@ -326,15 +339,14 @@ class _Reader:
     def row(self, payload: bytes, at: int) -> None:
         (msg_id,) = struct.unpack_from("<H", payload)
         topic, content = self.state.topics[msg_id], payload[2:]
-        values = topic.decode(content)
-        time = self.full_time(msg_id, topic, values["timestamp"])
+        time = self.full_time(msg_id, topic, topic.clock(content))
         self.last[msg_id], self.now, self.latest = time, max(self.now, time), max(self.latest, time)
         segment = self.log.segments[-1]
         if topic.key in self.unseen:
             self.unseen.discard(topic.key)
             if segment.records[topic.key][-1].time - time > BACK_US:
                 segment = self.split(segment)
-        segment.records.setdefault(topic.key, []).append(Record(at + 5, content, time, values))
+        segment.records.setdefault(topic.key, []).append(Record(at + 5, content, time, topic))
 
     def split(self, old: Segment) -> Segment:
         """Begin a new segment at the last resync, with the rows read since then."""
