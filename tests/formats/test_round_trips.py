@@ -117,7 +117,10 @@ def _delivered(path: Path, as_bytes: bool) -> Rows:
     """Return times and payloads by topic, as bytes (also of reserved topics) or as shown."""
     if as_bytes:
         log = logreel.open(path)
-        return {topic: [(m.time, bytes(m.data)) for m in log.messages([topic])] for topic in log.channels}
+        found: Rows = {topic: [] for topic in log.channels}
+        for m in log.messages(list(found)) if found else ():
+            found[m.channel.topic].append((m.time, bytes(m.data)))
+        return found
     return _by_topic(_shown(path))
 
 

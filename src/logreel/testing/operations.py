@@ -78,10 +78,11 @@ def check_operations(
 
 def messages_of(log: Log) -> Rows:
     """Return time and payload of messages by channel, in file order; without empty, reserved and synthetic channels."""
-    by_topic: Rows = {}
-    for ch in log.match(None):
-        if len(ch) and log.index.synthetic(ch.number) is None:
-            by_topic[ch.topic] = [(m.time, bytes(m.data)) for m in log.messages([ch.topic], order="file")]
+    by_topic: Rows = {
+        ch.topic: [] for ch in log.match(None) if len(ch) and log.index.synthetic(ch.number) is None
+    }
+    for m in log.messages(list(by_topic), order="file") if by_topic else ():
+        by_topic[m.channel.topic].append((m.time, bytes(m.data)))
     return by_topic
 
 
