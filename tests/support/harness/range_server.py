@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -59,12 +60,25 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None:
         pass
 
+    def parse_request(self) -> bool:
+        """Read a request as sound clients send it: the parser of e-mails that the base class uses takes far longer."""
+        self.requestline = self.raw_requestline.decode("latin-1").rstrip("\r\n")
+        self.command, self.path, self.request_version = self.requestline.split(" ")
+        self.given = dict[str, str]()
+        while line := self.rfile.readline(1 << 16).decode("latin-1").strip():
+            name, _, value = line.partition(":")
+            self.given[name] = value.strip()
+        self.close_connection = self.asked_for("Connection").lower() == "close"
+        return True
+
+    def asked_for(self, name: str, default: str = "") -> str:
+        """Return the value of a header."""
+        return next((value for key, value in self.given.items() if key.lower() == name.lower()), default)
+
     def _answer(self, status: int, content: bytes = b"", headers: dict[str, str] | None = None) -> None:
-        self.send_response(status)
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
+        lines = [f"{name}: {value}" for name, value in (headers or {}).items()]
+        head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n" + "".join(f"{line}\r\n" for line in lines)
+        self.wfile.write(f"{head}Content-Length: {len(content)}\r\n\r\n".encode("latin-1"))
         if self.command == "HEAD":
             return
         if content and self.served.breaks:
@@ -80,8 +94,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         served = self.served
-        served.asked.append(self.headers.get("Range"))
-        served.headers.append(dict(self.headers.items()))
+        wanted = self.asked_for("Range")
+        served.asked.append(wanted or None)
+        served.headers.append(self.given)
         if served.stalls is not None:
             served.stalls.wait(30)
         if served.statuses:
@@ -95,10 +110,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(404)
             return
         data, tag = served.objects[path], {"ETag": served.tag} if served.tag else {}
-        if served.tag and self.headers.get("If-Match", served.tag) != served.tag:
+        if served.tag and self.asked_for("If-Match", served.tag) != served.tag:
             self._answer(412)
             return
-        found = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        found = re.fullmatch(r"bytes=(\d+)-(\d+)", wanted)
         if not found or not served.ranges:
             self._answer(200, data, tag)
             return
