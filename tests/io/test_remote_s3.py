@@ -17,16 +17,15 @@ from support.builders.many_chunks import many_chunks_mcap
 from support.harness.cli_runner import Run
 
 pytest.importorskip("obstore", reason="needs obstore: pip install 'logreel[remote]'")
-server_module = pytest.importorskip("moto.server", reason="needs moto: pip install 'moto[s3,server]'")
-boto3 = pytest.importorskip("boto3", reason="needs boto3: pip install boto3")
 
 BUCKET = "test-logs"
 
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    """Return the address of an S3 server."""
-    server = server_module.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    """Return the address of an S3 server, which takes long to import: not when tests are collected."""
+    moto = pytest.importorskip("moto.server", reason="needs moto: pip install 'moto[s3,server]'")
+    server = moto.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     yield f"http://{host}:{port}"
@@ -43,6 +42,7 @@ def put(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test-id")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3cr3t")
     monkeypatch.setattr(object_store, "RETRIES", 0)
+    boto3 = pytest.importorskip("boto3", reason="needs boto3: pip install boto3")
     client = boto3.client("s3", endpoint_url=endpoint)
     client.create_bucket(Bucket=BUCKET)
 
