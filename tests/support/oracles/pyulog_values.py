@@ -21,9 +21,9 @@ def load(data: bytes) -> Any:
         return pyulog.ULog(io.BytesIO(data))
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=16)
 def flight(path: Path) -> Any:
-    """Return a file read by pyulog, once for tests of one file that follow each other."""
+    """Return a file read by pyulog, once for all tests of it in this process."""
     return load(path.read_bytes())
 
 
