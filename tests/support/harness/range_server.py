@@ -54,6 +54,7 @@ class Served:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     served: Served
+    raw_requestline: bytes
     # Else each answer waits for an acknowledgement of the system.
     disable_nagle_algorithm = True
 
