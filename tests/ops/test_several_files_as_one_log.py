@@ -20,6 +20,7 @@ from logreel import Log
 from logreel.log.joined_log import JOINED, JoinedLog
 from support.builders.sample_logs import short_flight
 from support.formats import builtin_formats, sample_log, small_log
+from support.harness.one_database import one_database
 from support.samples.bddf.builder import T0, Builder
 from support.samples.ulog.builder import flight
 
@@ -285,14 +286,14 @@ def test_aligned_tables_of_parts_are_those_of_the_merge(parts: Parts, options: d
 
 
 def test_queries_of_parts_give_the_rows_of_the_merge(parts: Parts) -> None:
-    pytest.importorskip("duckdb")
-    for ours, theirs in channels(parts):
-        if not len(theirs):
-            continue
-        query = f'SELECT * EXCLUDE (log) FROM "{ours.topic}" ORDER BY ALL'
-        got, due = logreel.sql(query, parts.log), logreel.sql(query, parts.merged)
-        assert len(due)
-        assert alike(got, due), ours.topic
+    with one_database():
+        for ours, theirs in channels(parts):
+            if not len(theirs):
+                continue
+            query = f'SELECT * EXCLUDE (log) FROM "{ours.topic}" ORDER BY ALL'
+            got, due = logreel.sql(query, parts.log), logreel.sql(query, parts.merged)
+            assert len(due)
+            assert alike(got, due), ours.topic
 
 
 def test_lazy_frames_of_parts_are_those_of_the_merge(parts: Parts) -> None:
