@@ -95,6 +95,7 @@ RULE_OF_BATTERY = (
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(chain=chains())
 @example(chain=(".ulg", ".ulg", {"rename": {"battery_status": "renamed"}}, RULE_OF_BATTERY, ""))
+@example(chain=(".ulg", ".ulg", {"rename": {"sensor_accel": "other"}}, RULE_OF_BATTERY, ""))
 def test_a_chain_of_changes_is_what_its_passes_make_one_after_another(chain: tuple[Any, ...]) -> None:
     suffix, target, recipe, rule, where = chain
     target = suffix if target == "same" else target

@@ -460,6 +460,7 @@ def _changed(
 ) -> tuple[Rewritten, list[Ledger]]:
     """Write a log with changes, in one pass; also return what became of values."""
     from logreel.ops.edit.edit import Edits
+    from logreel.ops.migrate.migrate import Migration
     from logreel.ops.rewrite.transformed import ChangedContent
 
     log = log if chosen.segment is None else log.segment(chosen.segment)
@@ -480,7 +481,7 @@ def _changed(
         content = [
             ChangedContent(transform, is_copied)
             for transform in made.transforms
-            if isinstance(transform, Edits)
+            if isinstance(transform, (Edits, Migration))
         ]
         stays = raw or (is_copied and not fmt.exchange)
         transforms = [*content, *([] if stays else _transforms(part, target, rendering.names, verify))]

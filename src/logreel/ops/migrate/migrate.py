@@ -208,9 +208,13 @@ class Migration(Transform):
             if path is not None:
                 to, ch.metadata, ch.is_other = path.new, self._metadata(path, ch.metadata), True
                 ch.schema = Schema(to.name, NAMED, to.text) if to.encoding == NAMED else to.layout
+        self.change_content(new)
+        return channels
+
+    def change_content(self, new: NewLog) -> None:
+        """Have the definitions of the old types left out of *new*."""
         paths = (self._path(ch.source) for ch in self._channels)
         new.copier.replaced_types = frozenset(path.old.name for path in paths if path is not None)
-        return channels
 
     def _metadata(self, path: Path, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the metadata of a channel with its new type."""

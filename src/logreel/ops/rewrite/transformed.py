@@ -725,12 +725,12 @@ class ChangedLog:
 
 @dataclass
 class ChangedContent(Transform):
-    """What edits change of a log besides messages, for a log whose messages have their changes already.
+    """What a transform changes of a log besides messages, for a log whose messages have their changes already.
 
     is_copied  the content is copied from the log without its changes, not imported with them
     """
 
-    edits: Edits
+    transform: Edits | Migration
     is_copied: bool
 
     def changes(self, part: Part) -> bool:
@@ -740,9 +740,10 @@ class ChangedContent(Transform):
     def channels(self, new: NewLog, channels: Sequence[NewChannel]) -> Sequence[NewChannel]:
         """Have the content written with its changes."""
         if self.is_copied:
-            self.edits.change_content(new)
+            self.transform.change_content(new)
         return channels
 
     def verify(self, new: NewLog, log: Log) -> None:
         """Search *log* for what was to be removed."""
-        self.edits.search(log, new.target.path)
+        if isinstance(self.transform, Edits):
+            self.transform.search(log, new.target.path)
