@@ -103,8 +103,12 @@ bench-instructions: $(VENV)/.test ## count the instructions of the kernels with 
 oracles: $(VENV)/.test ## every reader and writer beside its peers, over the samples in ../shared
 	$(BIN)/python tests/oracles/run.py $(ORACLES)
 
+# Properties of rewritten logs, of which `make test` tries half the examples.
+PROPERTIES := $(addprefix tests/ops/,edit/test_edit.py test_one_pass.py test_recover_everything.py test_rewrite.py \
+    test_selected_log.py test_slice_times.py)
 fuzz: $(VENV)/.test ## long run of damage and of kernels beside plain readers; LOGREEL_FUZZ=N sets the number of cases
-	LOGREEL_FUZZ=$(LOGREEL_FUZZ) $(BIN)/python -m pytest $(PYTEST_ARGS) $(LONG) tests/damage tests/kernels
+	LOGREEL_FUZZ=$(LOGREEL_FUZZ) $(BIN)/python -m pytest $(PYTEST_ARGS) $(LONG) tests/damage tests/kernels \
+	    $(PROPERTIES)
 
 # atheris is not needed by anything else, and wants an environment that it can instrument.
 FUZZ := .venv-fuzz

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import logreel
 from logreel.ops.rewrite.transformed import Changes
 from support.builders.contents import SAMPLES, content
+from support.harness.examples import half
 from support.harness.written_files import written_files
 from support.samples.ulog.builder import flight
 
@@ -92,7 +93,7 @@ RULE_OF_BATTERY = (
 )
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=half(25), deadline=None, suppress_health_check=list(HealthCheck))
 @given(chain=chains())
 @example(chain=(".ulg", ".ulg", {"rename": {"battery_status": "renamed"}}, RULE_OF_BATTERY, ""))
 @example(chain=(".ulg", ".ulg", {"rename": {"sensor_accel": "other"}}, RULE_OF_BATTERY, ""))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import logreel
 from logreel.testing.mutations import mutate
 from support.builders.contents import SAMPLES, patrol
+from support.harness.examples import half
 from support.samples.carla.builder import eventful
 from support.samples.koblenz.drive import drive as ride
 from support.samples.mcap.walk import walk
@@ -43,7 +44,7 @@ def test_every_format_is_tried() -> None:
 
 
 @pytest.mark.parametrize("suffix", sorted(SMALL))
-@settings(max_examples=25, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=half(25), phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(seed=st.integers(0, 1 << 20))
 def test_recover_writes_every_message_that_reading_delivers(
     suffix: str, seed: int, tmp_path_factory: pytest.TempPathFactory

@@ -19,9 +19,10 @@ import logreel
 from logreel.io import append_file
 from support.builders.contents import OWN_NAMES, SAMPLES, Content, content, other_content, real, sample
 from support.formats import builtin_formats, sample_log
+from support.harness.examples import half
 from support.samples.ulog.builder import Builder
 
-CUTS = settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+CUTS = settings(max_examples=half(3), suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(params=SAMPLES)

@@ -24,6 +24,7 @@ from logreel.registry.registry import FORMATS
 from support.builders.contents import SAMPLES
 from support.formats import sample_log, small_log, written_formats
 from support.harness.equal_tables import have_same_bytes
+from support.harness.examples import half
 from support.harness.range_server import serving_ranges
 from support.harness.written_files import written_files
 from support.samples.ulog.builder import flight
@@ -141,7 +142,7 @@ def compare(log: Log, selection: Selection) -> None:
 
 
 @pytest.mark.parametrize("name", written_formats())
-@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=half(4), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_view_answers_as_the_slice(name: str, data: st.DataObject) -> None:
     compare(small(name), data.draw(selections(small(name))))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import logreel
 from logreel.errors import UsageError
 from support.builders.contents import SAMPLES, Content, content, other_content, real, sample
+from support.harness.examples import half
 from support.samples.ulog.builder import Builder
 from support.samples.ulog.builder import flight as ulog_flight
 
@@ -20,7 +21,7 @@ S = 10**9
 SUFFIXES = sorted(SAMPLES)
 share = st.floats(0, 1)
 #: Shrinking would write thousands of logs.
-FEW = settings(max_examples=4, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+FEW = settings(max_examples=half(4), phases=[Phase.explicit, Phase.reuse, Phase.generate])
 
 
 def span(log: logreel.Log, since: int | None = None) -> tuple[int | None, int | None]:

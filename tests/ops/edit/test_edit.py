@@ -19,10 +19,13 @@ from logreel.layout.nodes import Rest, Scalar, String, Struct
 from logreel.ops.edit.edit import Edits
 from logreel.ops.rewrite.streams import MessageBatch
 from support.builders.contents import OWN_NAMES, SAMPLES, content, other_content, sample
+from support.harness.examples import half
 from support.oracles.genuine_rosbag import connections, genuine
 from support.samples.ulog.builder import Builder
 
-FEW = settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(
+    max_examples=half(3), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 #: A time that all samples can store, in ns: ULog and CARLA have coarser ones.
 COARSE = 125 * 10**6
 

@@ -8,3 +8,8 @@ import os
 def examples(most: int) -> int:
     """Return a quarter of *most*, at least 50; all of them where LOGREEL_FUZZ asks for a long run."""
     return most if "LOGREEL_FUZZ" in os.environ else max(50, most // 4)
+
+
+def half(most: int) -> int:
+    """Return half of *most*, at least 2; all of them where LOGREEL_FUZZ asks for a long run."""
+    return most if "LOGREEL_FUZZ" in os.environ else max(2, (most + 1) // 2)
