@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +27,8 @@ RECORDS, VALUES = "records", "values"
 COUNT = "_count"
 #: Path of a member: names, and ``""`` for the items of an array.
 Path = tuple[str, ...]
+#: A fitted struct, and conversions of the columns of its members.
+_FittedStruct = tuple[Struct, Callable[[Columns], Columns], Callable[[Columns], Columns]]
 
 
 class MisfitError(DefinitionError):
@@ -167,9 +170,7 @@ class _Fitting:
     def of_messages(self, layout: Layout, model: Layout | None) -> Fitted:
         root = _as_one(layout)
         model_struct = None if model is None else _as_one(model)
-        if model is None:
-            root = self._possible(root)
-        fitted, forward, back = self.struct(root, (), model_struct)
+        fitted, forward, back = self._fitted(root) if model is None else self.struct(root, (), model_struct)
         if not fitted.fields and any(True for _ in layout.record.visible()):
             raise DefinitionError("; ".join(self.dropped.values()) or "no field is left")
         names = [f.name for f in _as_one(layout).visible()]
@@ -183,6 +184,14 @@ class _Fitting:
             return _member_columns(layout, back(columns))
 
         return Fitted(layout, Layout(fitted, layout.name), ahead, behind, self.notes, self.dropped)
+
+    def _fitted(self, root: Struct) -> _FittedStruct:
+        """Return what ``struct`` does, without the fields that cannot be fitted."""
+        if not self.abilities.fixed_size:
+            with suppress(DefinitionError):
+                return self.struct(root, (), None)
+            self.notes.clear()
+        return self.struct(self._possible(root), (), None)
 
     def _possible(self, root: Struct) -> Struct:
         """Return *root* without the fields that cannot be fitted, and the largest ones of too large messages."""
@@ -205,10 +214,8 @@ class _Fitting:
 
     # ------------------------------------------------------------------------------------------------ nodes
 
-    def struct(
-        self, struct: Struct, path: Path, model: Struct | None
-    ) -> tuple[Struct, Callable[[Columns], Columns], Callable[[Columns], Columns]]:
-        """Return the fitted struct, and conversions of the columns of its members."""
+    def struct(self, struct: Struct, path: Path, model: Struct | None) -> _FittedStruct:
+        """Return *struct* fitted, like *model* if there is one."""
         fields: list[Field] = []
         plan: list[tuple[_Value, bool]] = []
         models = iter([] if model is None else list(model.visible()))

@@ -26,7 +26,7 @@ from logreel.ops.rewrite.fit import Columns, Fitted, Sizes, fit, measured
 from logreel.ops.rewrite.parts import Part
 from logreel.ops.rewrite.streams import WHOLE, MessageBatch, odd_booleans, replaced_texts
 from logreel.ops.rewrite.transcoded import TextTranscoded, Transcoded, record_members, side_columns
-from logreel.registry.registry import formats
+from logreel.registry.registry import format_named
 from logreel.schemas.languages import constants
 from logreel.write.format_writer import Abilities, Payloads, SchemaMaker, chained
 from logreel.write.log_copier import (
@@ -88,6 +88,7 @@ class Transcode(Transform):
     keeper: str = ""
     verifies: bool = True
     ledger: list[Ledger] = field(default_factory=list)
+    _known_names: Mapping[str, tuple[str, str]] | None = None
 
     def changes(self, part: Part) -> bool:
         """Return False: whole records are only copied inside of one format, which holds its own messages."""
@@ -427,9 +428,11 @@ class Transcode(Transform):
 
     def _restored(self, writer: Writer, channel: Channel) -> tuple[int, str, Transcoded] | None:
         """Add *channel* as it was before a conversion; None if it was not converted, or its Layout is another one."""
-        was, fmt = original_of(channel), formats().get(channel.log.format)
-        schemas = self._new.format_writer.schemas
-        if was is None or fmt is None or fmt.create is None or not schemas.accepts_schema(was.schema):
+        was, schemas = original_of(channel), self._new.format_writer.schemas
+        if was is None or not schemas.accepts_schema(was.schema):
+            return None
+        fmt = format_named(channel.log.format)
+        if fmt is None or fmt.create is None:
             return None
         before = fmt.create(DryRun("")).schemas
         abilities = before.abilities
@@ -459,9 +462,14 @@ class Transcode(Transform):
     @property
     def _names(self) -> Mapping[str, tuple[str, str]]:
         """Topics and types by which tools of the definition language know channels, by topic."""
-        source = formats().get(self._new.parts[0].log.format)
-        hook = source.names_in.get(self._new.format_writer.schemas.encoding) if source is not None else None
-        return {} if hook is None else hook(self._new.parts[0].log)
+        if self._known_names is None:
+            log = self._new.parts[0].log
+            source = format_named(log.format)
+            hook = (
+                source.names_in.get(self._new.format_writer.schemas.encoding) if source is not None else None
+            )
+            self._known_names = {} if hook is None else hook(log)
+        return self._known_names
 
     # --------------------------------------------------------------------------------------------- messages
 
