@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,12 @@ def converted(path: Path, target: str, run: Run, results: dict[Path, Done]) -> t
     return out, results[out]
 
 
+@cache
+def source_log(path: Path) -> logreel.Log:
+    """Open a source, which is converted to every format."""
+    return logreel.open(path)
+
+
 @pytest.mark.parametrize("target", WRITABLE)
 @pytest.mark.parametrize("name", SOURCES)
 def test_content_that_a_format_cannot_hold_is_reported(
@@ -55,7 +62,7 @@ def test_content_that_a_format_cannot_hold_is_reported(
 ) -> None:
     for path in sources[name]:
         out, done = converted(path, target, run, results)
-        log = logreel.open(path)
+        log = source_log(path)
         assert done.code in (0, 1, 3), (path, done.err)
         if done.code == 1:
             assert "can hold none of the" in done.err
@@ -83,8 +90,9 @@ def test_facts_of_a_file_are_never_a_loss(
     sources: dict[str, list[Path]], results: dict[Path, Done], run: Run, name: str
 ) -> None:
     path = sources[name][0]
-    facts = set(builtin_formats()[logreel.open(path).format].file_facts)
-    assert facts <= {"mcap"} or facts & logreel.open(path).metadata.keys()
+    log = source_log(path)
+    facts = set(builtin_formats()[log.format].file_facts)
+    assert facts <= {"mcap"} or facts & log.metadata.keys()
     for source in sources[name]:
         for target in (".bag", ".vel", ".ulg", ".bddf", ".mcap"):
             out, done = converted(source, target, run, results)
