@@ -104,8 +104,8 @@ oracles: $(VENV)/.test ## every reader and writer beside its peers, over the sam
 	$(BIN)/python tests/oracles/run.py $(ORACLES)
 
 # Properties of rewritten logs, of which `make test` tries half the examples.
-PROPERTIES := $(addprefix tests/ops/,edit/test_edit.py test_one_pass.py test_recover_everything.py test_rewrite.py \
-    test_selected_log.py test_slice_times.py)
+PROPERTIES := $(addprefix tests/ops/,edit/test_edit.py test_one_pass.py test_record_ring.py test_recover_everything.py \
+    test_rewrite.py test_selected_log.py test_slice_times.py test_windows.py)
 fuzz: $(VENV)/.test ## long run of damage and of kernels beside plain readers; LOGREEL_FUZZ=N sets the number of cases
 	LOGREEL_FUZZ=$(LOGREEL_FUZZ) $(BIN)/python -m pytest $(PYTEST_ARGS) $(LONG) tests/damage tests/kernels \
 	    $(PROPERTIES)

@@ -219,7 +219,8 @@ def test_every_public_start_and_end_is_tried() -> None:
     assert {name for name, _ in public()} | {"play"} == {*FUNCTIONS, *ONLY_NS}
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+# What ``slice`` does is the judge.
+@pytest.mark.parametrize("function", [name for name in FUNCTIONS if name != "slice"])
 def test_every_function_reads_times_as_slice_does(
     function: str, path: Path, tmp_path: Path, judge: list[int | str]
 ) -> None:

@@ -175,7 +175,7 @@ def test_the_pyramid_of_a_column_in_memory_equals_naive_extrema(count: int, seed
     got = FoldedColumn(times, values, "m").extrema(0, count, edges)
     rows = set()
     for low, high in pairwise(edges.tolist()):
-        inside = [row for row in range(count) if low <= times[row] < high]
+        inside = np.flatnonzero((low <= times) & (times < high)).tolist()
         numbers = [row for row in inside if not np.isnan(values[row])]
         rows |= {*inside[:1], *inside[-1:]}
         if numbers:

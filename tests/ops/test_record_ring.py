@@ -23,6 +23,7 @@ from logreel.ops.query.windows import windows_of
 from logreel.ops.record import Feed, record
 from logreel.ops.record import ring as rings
 from support.harness.cli_runner import Run
+from support.harness.examples import half
 
 S = 10**9
 T0 = 1_700_000_000 * S
@@ -64,7 +65,7 @@ def numbers(path: str, topic: str = "b") -> list[int]:
         return found
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(half(12)))
 def test_live_windows_are_those_of_the_whole_log(tmp_path: Path, seed: int) -> None:
     pytest.importorskip("duckdb")
     rng = random.Random(seed)

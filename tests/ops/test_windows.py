@@ -22,6 +22,7 @@ from logreel.ops.query.where import WhereCondition, on_one_channel
 from logreel.ops.query.windows import label_of, windows_of
 from support.builders.contents import SAMPLES, sample
 from support.harness.cli_runner import Run
+from support.harness.examples import half
 from support.samples.ulog.builder import flight
 
 pytest.importorskip("duckdb")
@@ -70,7 +71,7 @@ def naive(
     return windows
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(half(40)))
 def test_windows_are_those_of_a_loop(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     path = series(tmp_path / "a.mcap", rng)
