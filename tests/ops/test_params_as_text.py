@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import io
 import math
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +39,18 @@ def genuine(monkeypatch: pytest.MonkeyPatch, *args: str) -> str:
     return out.getvalue()
 
 
+@functools.cache
+def _read(path: str, names: tuple[str, ...] | None, ignores: bool) -> Any:
+    from pyulog import ULog
+
+    return ULog(path, names if names is None else [*names], ignores)
+
+
+def read_by_pyulog(path: str, names: list[str] | None, ignores: bool) -> Any:
+    """Read a log as pyulog does, once for all forms of text."""
+    return _read(path, names if names is None else tuple(names), ignores)
+
+
 @pytest.mark.parametrize(("theirs", "ours"), LINES)
 def test_the_text_is_that_of_ulog_params(
     theirs: str,
@@ -64,7 +78,9 @@ def test_the_text_of_real_logs_is_that_of_ulog_params(
     shared: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    pytest.importorskip("pyulog.params")
     path = shared / "data" / "ulog" / f"{name}.ulg"
+    monkeypatch.setattr("pyulog.params.ULog", read_by_pyulog)
     expected = genuine(monkeypatch, *theirs.split(), str(path))
     assert run("params", path, *ours.split()).out == expected
 
