@@ -50,9 +50,7 @@ class Grown:
             scan = self.format.scan(source, None)
             assert scan is not None
         self.log = log = log_of(source, self.format, scan)
-        # As Growth does.
-        last = last_place(log.index)
-        new = rows_after(log.index, self.place, range(len(log.channels))) if last > self.place else {}
+        new = rows_after(log.index, self.place, range(len(log.channels)))
         topics = [ch.topic for ch in log.channels.values()]
         if not new:
             return
@@ -61,7 +59,7 @@ class Grown:
             chunk, at, size = int(picked.chunk[one]), int(picked.offset[one]), int(picked.size[one])
             payload = bytes(log.index.chunks.view(chunk)[at : at + size])
             self.rows.append((topics[int(picked.channel[one])], int(picked.time[one]), payload))
-        self.place = last
+        self.place = max(self.place, last_place(log.index))
 
 
 #: Bytes of padding, which mean nothing, that a file grows by at once where it otherwise grows byte by byte.

@@ -217,12 +217,9 @@ class Growth:
 
     def _adopt(self, source: Source, name: str, scan: Scan) -> int:
         self._log.adopt(source, name, scan)
-        end = last_place(scan.index)
-        if end <= self.end:
-            # As often as a file grows within a message.
-            return 0
-        count = sum(map(len, rows_after(scan.index, self.end, range(len(scan.channels))).values()))
-        self.end = end
+        new = rows_after(scan.index, self.end, range(len(scan.channels)))
+        self.end = max(self.end, last_place(scan.index))
+        count = sum(map(len, new.values()))
         self.news += count
         return count
 
