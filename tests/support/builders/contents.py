@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ def patrol() -> bytes:
 
 
 #: Functions that build a small log, for each format that can be written, by suffix.
-SAMPLES = {
+SAMPLES: dict[str, Callable[[], bytes]] = {
     ".bag": lambda: drive(1.0),
     ".bddf": patrol,
     ".mcap": lambda: walk(6.0),
