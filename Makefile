@@ -43,7 +43,7 @@ SCRATCH ?= $(shell [ -w /dev/shm ] && [ "$$(df --output=avail -BG /dev/shm | tr 
 test: style ## style, types and the whole test suite
 	@mkdir -p build; $(BIN)/mypy >build/mypy.txt 2>&1 & types=$$!; \
 	[ -d tests/__pycache__ ] || $(BIN)/python -m pytest --collect-only -q >/dev/null; \
-	case $(SCRATCH) in /dev/shm) export TMPDIR=$$(mktemp -d /dev/shm/logreel-XXXXXX); trap 'rm -rf "$$TMPDIR"' EXIT INT TERM HUP;; esac; \
+	case $(SCRATCH) in /dev/shm) export TMPDIR=$$(mktemp -d /dev/shm/tests-XXXXXX); trap 'rm -rf "$$TMPDIR"' EXIT INT TERM HUP;; esac; \
 	$(BIN)/python -m pytest $(PYTEST_ARGS); tests=$$?; \
 	wait $$types; types=$$?; cat build/mypy.txt; \
 	[ $$types = 0 ] || echo "make test: mypy has found what is above" >&2; \
