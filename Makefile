@@ -41,7 +41,7 @@ SCRATCH ?= $(shell [ -w /dev/shm ] && [ "$$(df --output=avail -BG /dev/shm | tr 
 # mypy takes a minute of one core where it has no cache, so it runs beside the tests; its errors come last. In a fresh
 # clone, each worker would compile all tests (28 s, 7 s when it is done), so they are collected once before.
 test: style ## style, types and the whole test suite
-	@mkdir -p build; $(BIN)/mypy >build/mypy.txt 2>&1 & types=$$!; \
+	@mkdir -p build; $(BIN)/python tools/check_types.py >build/mypy.txt 2>&1 & types=$$!; \
 	[ -d tests/__pycache__ ] || $(BIN)/python -m pytest --collect-only -q >/dev/null; \
 	case $(SCRATCH) in /dev/shm) export TMPDIR=$$(mktemp -d /dev/shm/tests-XXXXXX); trap 'rm -rf "$$TMPDIR"' EXIT INT TERM HUP;; esac; \
 	$(BIN)/python -m pytest $(PYTEST_ARGS); tests=$$?; \
