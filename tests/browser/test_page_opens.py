@@ -69,11 +69,18 @@ def test_a_field_is_dragged_from_the_tree_into_a_plot(view) -> None:
     found.settle()
 
 
+@pytest.fixture(scope="module")
+def narrow(lasting_view):
+    """A page in a narrow window."""
+    return lasting_view("ulog", size=(1024, 700))
+
+
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_nothing_overlaps_in_a_narrow_window(view, dark: bool) -> None:
-    found = view("ulog", size=(1024, 700), dark=dark)
-    page = found.page
-    assert page.evaluate("document.documentElement.dataset.theme") == ("dark" if dark else "light")
+def test_nothing_overlaps_in_a_narrow_window(narrow, dark: bool) -> None:
+    page = narrow.page
+    page.emulate_media(color_scheme="dark" if dark else "light")
+    page.wait_for_selector(f"html[data-theme={'dark' if dark else 'light'}]")
+    narrow.settle()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     boxes = {
         name: page.locator(name).bounding_box()
@@ -86,7 +93,7 @@ def test_nothing_overlaps_in_a_narrow_window(view, dark: bool) -> None:
     assert boxes["#tree"]["x"] + boxes["#tree"]["width"] <= boxes["#centre"]["x"]
     assert boxes["#centre"]["x"] + boxes["#centre"]["width"] <= boxes["#side"]["x"]
     assert boxes["#plots"]["width"] > 300
-    found.shot(f"narrow-{'dark' if dark else 'light'}")
+    narrow.shot(f"narrow-{'dark' if dark else 'light'}")
 
 
 def test_the_theme_changes_the_colours_and_is_kept(view) -> None:

@@ -33,6 +33,10 @@ def test_a_page_needs_few_requests_and_the_first_plots_before_all_else(started) 
     first = asked.index("/api/logs/0/series")
     for later in ("channels", "overview", "text", "findings"):
         assert asked.index(f"/api/logs/0/{later}") > first, asked
+    # Of three.js nothing is loaded before 3D is looked at.
+    assert any("/three/" in path for path in asked) == bool(
+        page.page.locator("#tab-scene[aria-selected=true]").count()
+    )
     sizes = page.page.evaluate(
         "performance.getEntriesByType('resource').map(({ name, decodedBodySize }) => [name, decodedBodySize])"
     )
@@ -58,15 +62,6 @@ def test_a_field_is_found_by_search_and_plotted(started) -> None:
     plot = page.locator("#plots .frame.chosen")
     assert about.field in plot.locator(".legend").inner_text()
     assert int(plot.locator(".body").get_attribute("data-points")) > 1
-
-
-def test_three_js_is_loaded_when_3d_is_looked_at(view) -> None:
-    page = view("ulog")
-    assert page.page.locator("#tab-scene").get_attribute("aria-selected") == "false"
-    assert not [url for url in page.requests if "three" in url]
-    page.page.click("#tab-scene")
-    page.page.wait_for_selector("#panel-scene canvas")
-    assert [url for url in page.requests if "three" in url]
 
 
 def test_a_link_that_names_other_panels_opens_them(view) -> None:
