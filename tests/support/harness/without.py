@@ -11,7 +11,9 @@ import os
 import select
 import subprocess
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,9 @@ import pytest
 from support.harness.cli_runner import environment
 
 TESTS = Path(__file__).resolve().parents[2]
+#: Libraries that none of HEAVY imports: the process without them is a fork of one that has imported all of HEAVY.
+LIGHT = {"zstandard", "lz4", "google", "rich", "rich_click"}
+HEAVY = ("pyarrow.compute", "pyarrow.parquet", "pyarrow.csv", "pandas", "duckdb", "rerun", "logreel.cli")
 
 
 class _Without(MetaPathFinder):
@@ -42,16 +47,18 @@ def block(*libraries: str) -> None:
 def outcomes(
     commands: Mapping[str, Sequence[str]], libraries: Sequence[str], folder: Path
 ) -> dict[str, tuple[int, str, str]]:
-    """Return exit code, stdout and stderr of commands by name; all run in *folder*, and in one process for all calls.
+    """Return exit code, stdout and stderr of commands by name; all run in *folder*, and in one process.
 
-    Without *libraries* to block it is this process, which has imported most of what they need.
+    Without *libraries* to block it is this process, which has imported most of what they need, and without those of
+    LIGHT a fork; without others it is the same process for all calls.
     """
     if not libraries:
         with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patch:
             patch.setenv("LOGREEL_CACHE", "off")
             return {name: _run(arguments) for name, arguments in commands.items()}
-    process = _process(os.getpid(), tuple(libraries))
-    process.stdin.write(json.dumps([os.fspath(folder), commands]) + "\n")
+    light = libraries if LIGHT.issuperset(libraries) else ()
+    process = _process(os.getpid(), () if light else tuple(libraries))
+    process.stdin.write(json.dumps([os.fspath(folder), commands, light]) + "\n")
     process.stdin.flush()
     if not select.select([process.stdout], [], [], 600)[0]:
         process.kill()
@@ -62,7 +69,7 @@ def outcomes(
 
 @functools.cache
 def _process(pid: int, libraries: tuple[str, ...]) -> subprocess.Popen[str]:
-    """Return a process without *libraries* that answers lines, until process *pid* ends."""
+    """Return a process without *libraries*, or with all of HEAVY, that answers lines until process *pid* ends."""
     paths = os.pathsep.join([environment()["PYTHONPATH"], str(TESTS)])
     process = subprocess.Popen(
         [sys.executable, "-m", __name__, *libraries],
@@ -90,15 +97,39 @@ def _run(arguments: Sequence[str]) -> tuple[int, str, str]:
     return code, out.buffer.getvalue().decode("utf-8", "replace"), err.getvalue()  # type: ignore[attr-defined]
 
 
+def _import_heavy() -> None:
+    for name in HEAVY:
+        with contextlib.suppress(ImportError):
+            import_module(name)
+    loaded = LIGHT.intersection(sys.modules)
+    assert not loaded, loaded
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        # The only other thread is one of the allocator of pyarrow, which starts it in forks again.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
 if __name__ == "__main__":
-    block(*sys.argv[1:])
+    if sys.argv[1:]:
+        block(*sys.argv[1:])
+    else:
+        _import_heavy()
     # Commands read nothing, and what they write past sys.stdout is no answer.
     calls, answers = os.fdopen(os.dup(0), encoding="utf-8"), os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     for line in calls:
-        place, todo = json.loads(line)
+        place, todo, light = json.loads(line)
+        if light and (child := _fork()):
+            assert os.waitpid(child, 0)[1] == 0, light
+            continue
+        block(*light)
         os.chdir(place)
         json.dump({name: _run(arguments) for name, arguments in todo.items()}, answers)
         answers.write("\n")
         answers.flush()
+        if light:
+            os._exit(0)
