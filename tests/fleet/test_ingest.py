@@ -22,7 +22,7 @@ from support.harness.faults import Faults, Inline, started_ingest
 from support.samples.ulog.builder import Builder, flight
 
 #: Number of files; ``make test-fleet`` runs 400.
-FILES = int(os.environ.get("LOGREEL_FLEET", "40"))
+FILES = int(os.environ.get("LOGREEL_FLEET", "26"))
 
 
 class Local(LocalEngine):
