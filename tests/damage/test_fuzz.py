@@ -55,7 +55,7 @@ def test_damaged_flights_are_readable(worker: Worker) -> None:
 def test_harness_detects_crashes_and_hangs() -> None:
     """A worker that hangs or dies is reported, and the next case gets a new worker."""
     with Worker(seconds=0.5) as worker:
-        assert worker.run("fault", "hang", 1).outcome == "hang"
+        assert worker.run("fault", "hang", 600).outcome == "hang"
         assert worker.run("fault", "die", 0).outcome == "crash"
         assert worker.run("fault", "raise", 0).bad.startswith("KeyError")
         assert worker.run("fault", "hoard", 100).bad.startswith("memory grew by")

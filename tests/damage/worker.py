@@ -88,10 +88,10 @@ def _case(kind: str, name: str, seed: int) -> dict[str, object]:
 
 
 def _fault(name: str, amount: int) -> None:
-    """Crash, hang or use memory deliberately, to test the harness."""
+    """Crash, hang for *amount* ms, or use that many MiB deliberately, to test the harness."""
     match name:
         case "hang":
-            end = time.process_time() + amount
+            end = time.process_time() + amount / 1000
             while time.process_time() < end:
                 pass
         case "die":
