@@ -42,6 +42,8 @@ VERBS = [
     Verb("sort", ("-o", "{out}/")), Verb("recover", ("-o", "{out}/")), Verb("edit", ("--shift", "1s", "-o", "{out}/")),
     Verb("migrate", ("-o", "{out}/")), Verb("index", (), False),
 ]  # fmt: skip
+#: What was asked before in a folder: two tests ask for the same.
+ASKED: dict[tuple[object, ...], tuple[str, str]] = {}
 INPUTS = ("one file", "three flights", "three parts", "folder", "empty folder", "cut", "foreign")
 
 
@@ -84,6 +86,13 @@ def files_of(folder: Path, kind: str) -> list[str]:
 
 def ask(run: Run, folder: Path, verb: Verb, kind: str, *more: str) -> tuple[str, str]:
     """Return what a verb does with one of INPUTS, in a few words, and what it says on stderr."""
+    key = (folder, verb, kind, more)
+    if key not in ASKED:
+        ASKED[key] = _ask(run, folder, verb, kind, *more)
+    return ASKED[key]
+
+
+def _ask(run: Run, folder: Path, verb: Verb, kind: str, *more: str) -> tuple[str, str]:
     bag = kind == "three parts"
     names = {"topic": "/imu" if bag else "battery_status", "out": "out", "suffix": ".bag" if bag else ".ulg"}
     names["field"] = "/imu.linear_acceleration.z" if bag else "battery_status.voltage_v"
