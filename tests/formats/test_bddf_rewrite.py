@@ -14,6 +14,7 @@ from conftest import SHARED
 from damage.mutations import mutate
 from logreel.formats.bddf import copier, index_reader
 from support.builders.contents import content, other_content, patrol
+from support.harness.examples import half
 from support.harness.rewriting import rewrite
 from support.oracles import bddf as oracle
 from support.samples.bddf.builder import T0, Builder, block, data_block, walk
@@ -313,7 +314,7 @@ def test_every_readable_damaged_file_can_be_recovered(tmp_path: Path, lane: int)
     whole.struct({"schema": "joined"}, {"speed": speed})
     for i in range(9):
         whole.data(say, T0 + i, b"line", [i]).values(speed, T0 + i, "float32", [i])
-    for seed in range(lane, 120, 2):
+    for seed in range(lane, half(120), 2):
         data = mutate(whole.bytes(), seed)
         try:
             log = logreel.open(data)

@@ -13,6 +13,7 @@ import logreel
 from conftest import SHARED
 from damage.mutations import mutate
 from logreel.errors import UsageError
+from support.harness.examples import half
 from support.oracles import carla as carla_oracle
 from support.oracles import carla_queries
 from support.samples.carla.builder import Builder, eventful
@@ -59,7 +60,7 @@ def test_blocked_equals_the_simulator(name: str, seconds: float, centimetres: fl
     assert got.splitlines() == want.splitlines()
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(half(30)))
 def test_collisions_of_random_scenes_equal_the_oracle(seed: int) -> None:
     data = carla_queries.scene(seed).bytes()
     log, plain = logreel.open(data), carla_oracle.read(data)
@@ -81,7 +82,7 @@ def test_collisions_of_random_scenes_equal_the_oracle(seed: int) -> None:
         assert rows == [(round(at * 1e9), *sides) for at, *sides in want]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(half(30)))
 def test_blocked_of_random_scenes_equals_the_oracle(seed: int) -> None:
     data = carla_queries.scene(seed, "0.10.0" if seed % 3 == 0 else "0.9.14").bytes()
     log, plain = logreel.open(data), carla_oracle.read(data)
@@ -365,7 +366,7 @@ def test_queries_of_truncated_recordings() -> None:
 def test_queries_of_damaged_recordings(release: str) -> None:
     data = eventful(release).bytes()
     ask_everything(data)
-    for seed in range(8):
+    for seed in range(half(8)):
         ask_everything(mutate(data, seed))
 
 

@@ -36,6 +36,7 @@ from logreel.log.scan import Scan
 from logreel.registry.open import log_of
 from support.builders.growing_samples import SAMPLES as GROWN
 from support.formats import builtin_formats
+from support.harness.examples import half
 from support.samples.carla.builder import Builder as CarlaBuilder
 from support.samples.koblenz.builder import Builder as KoblenzBuilder
 from support.samples.ulog.builder import tiny as ulog_tiny
@@ -188,7 +189,7 @@ def begun(name: str, bytes_of: bytes, ends: list[int]) -> tuple[Any, list[int]]:
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=half(25))
 @given(data=st.data())
 def test_a_reader_that_is_fed_in_pieces_finds_what_one_that_has_all_at_once_finds(
     sample: str, data: st.DataObject
@@ -215,7 +216,7 @@ def test_a_reader_that_is_fed_in_pieces_finds_what_one_that_has_all_at_once_find
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=half(25))
 @given(data=st.data())
 def test_following_in_any_steps_neither_loses_nor_doubles_a_message(sample: str, data: st.DataObject) -> None:
     name = SAMPLES[sample][0]

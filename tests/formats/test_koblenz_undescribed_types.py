@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import logreel
 from logreel.ops.inspect.check import check
+from support.harness.examples import half
 from support.oracles import koblenz as oracle
 from support.samples.koblenz.builder import END, Builder
 
@@ -158,7 +159,7 @@ def test_invalid_marks_are_refused(tmp_path: Path) -> None:
         logreel.create(tmp_path / "x.vel", valid_mark=2)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=half(60), deadline=None)
 @given(
     kinds=st.lists(
         st.tuples(st.integers(1, (1 << 24) - 1), st.integers(0, (1 << 16) - 1)),

@@ -15,6 +15,7 @@ import logreel
 from logreel.errors import LogError, UsageError
 from logreel.formats.rosbag2.yaml import parse
 from support.harness.cli_runner import Run
+from support.harness.examples import half
 from support.oracles.rosbags_folder import reader_of_any, reader_of_folders
 from support.samples.rosbag.builder import drive, tiny
 from support.samples.rosbag2 import builder
@@ -430,7 +431,7 @@ def test_cut_and_changed_folders(latched: Path, tmp_path: Path, name: str) -> No
         assert left <= every
         assert any(problem.lost for problem in log.problems)
     random_bytes = random.Random(name)
-    for _ in range(60):
+    for _ in range(half(60)):
         changed = bytearray(data)
         for _ in range(random_bytes.randint(1, 4)):
             changed[random_bytes.randrange(len(data))] = random_bytes.randrange(256)

@@ -13,7 +13,7 @@ from logreel.testing.mutations import mutate
 from support.samples.rosbag.builder import Builder, few, tiny, version_2_0
 from support.samples.rosbag.old import version_1_2
 
-CASES = int(os.environ.get("LOGREEL_FUZZ", "60"))
+CASES = int(os.environ.get("LOGREEL_FUZZ", "30"))
 BASES = {
     **{version: tiny(version) for version in ("0", "1.0", "1.1", "1.2", "2.0")},
     "1.2 indexed": version_1_2(few()),

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from logreel.errors import DefinitionError
 from logreel.formats.ulog import events
 from logreel.formats.ulog.events import Line, Row, load
+from support.harness.examples import half
 
 EVENT = 1 << 24 | 7
 MISFIT = "event 0x01000007 px4::test does not fit its definition"
@@ -271,7 +272,7 @@ GOOD = pack(document("Text {1} {2:.1m} <a>x</a>", ["sides_t", "float"], "More {3
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=half(300), deadline=None)
 def test_damaged_definitions_raise_only_definition_errors(data: st.DataObject) -> None:
     damaged = bytearray(GOOD)
     for _ in range(data.draw(st.integers(1, 4))):
@@ -290,7 +291,7 @@ def test_damaged_definitions_raise_only_definition_errors(data: st.DataObject) -
     st.binary(max_size=25),
     st.integers(0, 255),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=half(300), deadline=None)
 def test_any_template_and_arguments_give_text(template: str, arguments: bytes, log_levels: int) -> None:
     definitions = load(pack(document(template, ["sides_t", "float", "top_t"], template)))
     event = definitions.sentence(EVENT, arguments, log_levels)

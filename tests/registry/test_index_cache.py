@@ -23,6 +23,7 @@ from logreel.log.log import Log
 from logreel.registry import index_cache
 from logreel.registry.registry import INDEX_SUFFIX
 from support.builders.sidecars import forge
+from support.harness.examples import half
 from support.samples.ulog import builder
 from support.samples.ulog.builder import Builder
 
@@ -179,7 +180,7 @@ def test_damaged_sidecar_is_not_used(lane: int, tmp_path: Path) -> None:
     due = content_of(logreel.open(path))
     place = index_cache.write(str(path))
     whole = place.read_bytes()
-    for seed in range(lane, 100, 2):
+    for seed in range(lane, half(100), 2):
         place.write_bytes(mutate(whole, seed))
         # A log that is scanned is read as it was before, if nothing of the sidecar is used.
         if seed % 10 > 1 and restored(path) is None:
@@ -252,7 +253,7 @@ def test_forged_offsets_raise_only_log_errors(lane: int, tmp_path: Path) -> None
     path.write_bytes(odd_log())
     place = index_cache.write(str(path))
     whole, size = place.read_bytes(), path.stat().st_size
-    for seed in range(lane, 200, 4):
+    for seed in range(lane, half(200), 4):
         rng = Random(seed)
 
         def change(head: dict[str, Any], arrays: dict[str, np.ndarray], rng: Random = rng) -> None:

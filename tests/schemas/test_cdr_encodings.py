@@ -19,6 +19,7 @@ from logreel.layout.arrow import select_decoded
 from logreel.layout.projection import Projection
 from logreel.schemas import ros2idl, ros2msg
 from logreel.schemas.cdr import CdrDecoder
+from support.harness.examples import half
 from support.harness.guard import guarded
 from support.oracles import plain_cdr
 from support.oracles.plain_cdr import Bad, Member, Type
@@ -144,7 +145,7 @@ def test_messages_of_cyclonedds_have_its_values(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("extensibility", EXTENSIBILITIES)
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(half(25)))
 def test_any_type_is_read_as_it_was_written(extensibility: str, seed: int) -> None:
     maker = Maker(f"{extensibility} {seed}", optional=seed % 2 == 0)
     kind, _ = maker.type(extensibility)
@@ -167,7 +168,7 @@ def test_damaged_messages_are_read_as_by_the_plain_reader(extensibility: str, se
     maker = Maker(f"damaged {extensibility} {seed}", optional=seed % 2 == 0)
     kind, _ = maker.type(extensibility)
     reader, rng, agreed = decoder(maker.idl()), maker.rng, 0
-    for n in range(60):
+    for n in range(half(60)):
         data = bytearray(plain_cdr.write(kind, maker.values(kind), 1 + n % 2, n % 4 > 1))
         for _ in range(rng.randrange(1, 4)):
             data[rng.randrange(len(data))] = rng.choice((0, 1, 255, rng.randrange(256)))

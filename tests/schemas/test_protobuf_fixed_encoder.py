@@ -16,6 +16,7 @@ from logreel.layout.nodes import Field as Member
 from logreel.schemas.protobuf.encoder import OPAQUE, descriptor_from_layout, encode, values
 from logreel.schemas.protobuf.fixed_encoder import FixedEncoder, FixedEncoders, fixed_encoder
 from logreel.schemas.protobuf.types import ProtoMessage, Types, descriptor_set
+from support.harness.examples import half
 from support.harness.guard import guarded
 
 NUMBERS = sorted(SCALARS)
@@ -168,7 +169,7 @@ def plain(root: Struct, raw: bytes) -> bytes:
     return out
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(half(60)))
 def test_bytes_are_those_of_a_plain_writer_and_of_columns(seed: int) -> None:
     rng = random.Random(seed)
     layout = Layout(some_struct(rng, 3))
