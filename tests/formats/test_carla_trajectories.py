@@ -16,6 +16,7 @@ import logreel
 from conftest import SHARED
 from logreel.errors import LogError, UsageError
 from logreel.schemas import osi
+from support.harness.examples import half
 from support.samples.carla.drive import BARRIER, BIKE, HERO, LEAD, LIGHTS, VAN, WALKER
 from support.samples.carla.drive import drive as carla_drive
 from support.samples.mcap.builder import Builder
@@ -425,7 +426,7 @@ def test_traces_without_poses_and_damaged_ones(tmp_path: Path) -> None:
     with logreel.open(tmp_path / "c.osi.mcap") as log:
         payloads = [bytes(message.data) for message in log["ground_truth"]]
     dice = random.Random(3)
-    for n in range(150):
+    for n in range(half(150)):
         mutants = []
         for at, data in enumerate(payloads[:4]):
             changed = bytearray(data)
