@@ -112,9 +112,9 @@ oracles: $(VENV)/.test ## every reader and writer beside its peers, over the sam
 # Properties of rewritten logs, of which `make test` tries half the examples.
 PROPERTIES := $(addprefix tests/ops/,edit/test_edit.py test_one_pass.py test_record_ring.py test_recover_everything.py \
     test_rewrite.py test_selected_log.py test_slice_times.py test_windows.py)
+# Random damage, scenes, types and steps of other tests, of which `make test` tries half as well.
 PROPERTIES += $(addprefix tests/formats/test_,bddf_rewrite.py carla_queries.py carla_ticks.py carla_trajectories.py \
-    incremental_readers.py \
-    koblenz_undescribed_types.py rosbag_recover.py rosbag2_folder.py ulog_events.py) \
+    conformance.py incremental_readers.py koblenz_undescribed_types.py rosbag_recover.py rosbag2_folder.py ulog_events.py) \
     $(addprefix tests/schemas/test_,cdr_encodings.py protobuf_fixed_encoder.py) \
     tests/log/test_read_ahead.py tests/registry/test_index_cache.py
 fuzz: $(VENV)/.test ## long run of damage and of kernels beside plain readers; LOGREEL_FUZZ=N sets the number of cases

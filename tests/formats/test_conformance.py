@@ -12,6 +12,7 @@ from logreel.registry.format import Format
 from logreel.testing import FormatSuite
 from support.builders.contents import SAMPLES
 from support.formats import builtin_formats, small_log
+from support.harness.examples import half
 from support.samples.carla.builder import eventful
 from support.samples.ulog.builder import flight
 
@@ -34,10 +35,10 @@ def test_format_passes_the_suite_for_formats(fmt: Format, test: str) -> None:
     class Suite(FormatSuite):
         format = fmt
         samples = [SHORT.get(fmt.name) or partial(small_log, fmt.name)]  # noqa: RUF012
-        cuts = mutations = 10
+        cuts, mutations = 10, half(10)
         always = ALWAYS.get(fmt.name, ())
         completed = COMPLETED.get(fmt.name, ())
-        sequences = 5
+        sequences = half(5)
 
     getattr(Suite(), test)()
 

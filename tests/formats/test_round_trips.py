@@ -185,11 +185,11 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("sources")
 
 
-def _at(path: Path, data: bytes) -> Path:
-    """Write *data* to *path*, if that is not done, and return it."""
+def _at(path: Path, build: Callable[[], bytes]) -> Path:
+    """Write what *build* returns to *path*, if that is not done, and return it."""
     if not path.exists():
         path.parent.mkdir(parents=True)
-        path.write_bytes(data)
+        path.write_bytes(build())
     return path
 
 
@@ -198,7 +198,7 @@ def _at(path: Path, data: bytes) -> Path:
 def test_every_delivered_message_is_written_or_reported(
     name: str, way: str, sources: Path, tmp_path: Path
 ) -> None:
-    source = _at(sources / name / f"source{name.partition(' ')[0]}", LOGS[name]())
+    source = _at(sources / name / f"source{name.partition(' ')[0]}", LOGS[name])
     assert _unreported_losses(source, way, tmp_path) == []
 
 
@@ -213,7 +213,7 @@ def test_messages_of_real_logs_are_written_or_reported(
             continue
         folder = tmp_path / str(seen)
         folder.mkdir()
-        source = _at(sources / path.relative_to(shared) / f"source{suffix}", path.read_bytes())
+        source = _at(sources / path.relative_to(shared) / f"source{suffix}", path.read_bytes)
         try:
             logreel.open(source)
         except LogError:
