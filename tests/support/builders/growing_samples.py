@@ -43,21 +43,21 @@ RAW = logreel.Schema("blob", "", "")
 #: A builder of each kind of file.
 SAMPLES: dict[str, tuple[str, Callable[[], bytes]]] = {
     "mcap": ("mcap", mcap_tiny),
-    "mcap zstd": ("mcap", partial(written, "mcap", RAW, 13, 4, compression="zstd")),
-    "mcap lz4": ("mcap", partial(written, "mcap", RAW, 13, 5, compression="lz4")),
-    "mcap plain": ("mcap", partial(written, "mcap", RAW, 13, 3, compression="none")),
-    "mcap long": ("mcap", partial(written, "mcap", RAW, 1500, 50, compression="none")),
-    "bddf": ("bddf", partial(written, "bddf", logreel.Schema("text/plain", "text/plain", ""), 13, 4)),
-    "bddf long": ("bddf", partial(written, "bddf", logreel.Schema("text/plain", "text/plain", ""), 1500, 50)),
+    "mcap zstd": ("mcap", partial(written, "mcap", RAW, 9, 3, compression="zstd")),
+    "mcap lz4": ("mcap", partial(written, "mcap", RAW, 9, 4, compression="lz4")),
+    "mcap plain": ("mcap", partial(written, "mcap", RAW, 9, 2, compression="none")),
+    "mcap long": ("mcap", partial(written, "mcap", RAW, 600, 20, compression="none")),
+    "bddf": ("bddf", partial(written, "bddf", logreel.Schema("text/plain", "text/plain", ""), 9, 4)),
+    "bddf long": ("bddf", partial(written, "bddf", logreel.Schema("text/plain", "text/plain", ""), 600, 20)),
     "bddf values": ("bddf", patrol),
     "bag 0": ("rosbag", lambda: old.version_0(few(topics=(CHATTER,)))),
     "bag 1.0": ("rosbag", lambda: old.version_1_0(few(start=4_490_867_000), late=(COUNT,))),
     "bag 1.1": ("rosbag", lambda: old.version_1_1(few())),
     "bag 1.2": ("rosbag", lambda: old.version_1_2(few(), indexed=False)),
     "bag 2.0": ("rosbag", lambda: version_2_0(few(), Builder(chunk_bytes=100, padded=0))),
-    "bag 2.0 bz2": ("rosbag", partial(written, "rosbag", VECTOR, 13, 5, compression="bz2")),
-    "bag 2.0 lz4": ("rosbag", partial(written, "rosbag", VECTOR, 13, 4, compression="lz4")),
-    "bag long": ("rosbag", partial(written, "rosbag", VECTOR, 1500, 50)),
+    "bag 2.0 bz2": ("rosbag", partial(written, "rosbag", VECTOR, 9, 4, compression="bz2")),
+    "bag 2.0 lz4": ("rosbag", partial(written, "rosbag", VECTOR, 9, 3, compression="lz4")),
+    "bag long": ("rosbag", partial(written, "rosbag", VECTOR, 600, 20)),
 }
 #: Variants of bags that show what growing readers have to leave to a complete scan, too.
 VARIANTS = {name: ("rosbag", build) for name, build in {**bag_variants.SYNTHETIC, **bag_variants.ODD}.items()}
