@@ -79,7 +79,7 @@ def test_parts_of_a_log_that_have_unregistered_types_only(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("counted", COUNTED)
 def test_every_cut_of_unregistered_types_keeps_all_whole_messages(counted: int) -> None:
-    data = unknown(counted).bytes()
+    data = unknown(counted, 8).bytes()
     ends = [row.end for row in oracle.walk(data).rows]
     whole = payloads(logreel.open(data))
     # Four bytes of a second header can be read as the end of the first message, where sizes count otherwise.

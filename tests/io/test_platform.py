@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from logreel.io import platform
+from support.formats import builtin_formats, small_log
 
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src/logreel"
@@ -215,11 +216,11 @@ from pathlib import Path
 import logreel
 from logreel.cli import main
 from logreel.io import platform, source
-from support.formats import builtin_formats, small_log
-folder = Path(sys.argv[1])
-for name in sorted(builtin_formats()):
+folder, samples = map(Path, sys.argv[1:])
+for sample in sorted(samples.iterdir()):
+    name = sample.name
     log = folder / f"{name}.log"
-    log.write_bytes(small_log(name))
+    log.write_bytes(sample.read_bytes())
     opened = logreel.open(log)
     print(name, len(opened), sum(len(ch) for ch in opened.values()))
     # With a cache: the first call writes the index, the second takes it.
@@ -249,14 +250,21 @@ print(platform.CAN_MAP, file=sys.stderr)
 
 
 def test_logs_are_read_sliced_and_recovered_the_same_way_with_twins(tmp_path: Path) -> None:
-    answers = {}
+    answers, samples = {}, tmp_path / "samples"
+    samples.mkdir()
+    for name in builtin_formats():
+        (samples / name).write_bytes(small_log(name))
     for way in ("", "twins"):
         folder = tmp_path / (way or "system")
         folder.mkdir()
         env = os.environ | {"LOGREEL_PLATFORM": way, "LOGREEL_CACHE": str(tmp_path / f"cache-{way}")}
-        env["PYTHONPATH"] = f"{ROOT / 'src'}{os.pathsep}{ROOT / 'tests'}"
+        env["PYTHONPATH"] = str(ROOT / "src")
         done = subprocess.run(
-            [sys.executable, "-c", SLICE, str(folder)], env=env, capture_output=True, text=True, timeout=300
+            [sys.executable, "-c", SLICE, str(folder), str(samples)],
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=300,
         )
         assert done.returncode == 0, done.stderr
         assert done.stderr.strip().endswith(str(way == ""))

@@ -211,7 +211,7 @@ def test_an_index_that_swaps_series_gives_no_wrong_row(server: Served) -> None:
 
 
 def test_any_changed_byte_gives_the_content_of_the_local_file_or_a_problem(server: Served) -> None:
-    content = lines(12).bytes()
+    content = lines(6).bytes()
     for at in range(4, len(content), 3):
         damaged = bytearray(content)
         damaged[at] ^= 0x15

@@ -6,8 +6,8 @@ import os
 
 
 def examples(most: int) -> int:
-    """Return a quarter of *most*, at least 50; all of them where LOGREEL_FUZZ asks for a long run."""
-    return most if "LOGREEL_FUZZ" in os.environ else max(50, most // 4)
+    """Return an eighth of *most*, at least 50; all of them where LOGREEL_FUZZ asks for a long run."""
+    return most if "LOGREEL_FUZZ" in os.environ else max(50, most // 8)
 
 
 def half(most: int) -> int:
