@@ -275,11 +275,11 @@ class Numbers:
 
 @pytest.mark.parametrize("suffix", [".bag", ".bddf", ".mcap", ".ulg"])
 def test_a_recorder_that_splits_is_followed_through_all_parts(suffix: str, tmp_path: Path) -> None:
-    count = 5000
+    count = 2500
     path = str(tmp_path / f"x{suffix}")
     source, stop = Numbers(count), threading.Event()
     recorder = threading.Thread(
-        target=record, args=(source, path), kwargs={"split_duration": "700ms", "flush_every": 0.02}
+        target=record, args=(source, path), kwargs={"split_duration": "350ms", "flush_every": 0.02}
     )
     late = threading.Timer(2 * PATIENCE, stop.set)
     for thread in (recorder, late):
