@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -10,10 +9,11 @@ import pytest
 
 import logreel
 from logreel.testing.mutations import mutate
+from support.harness.examples import half
 from support.samples.rosbag.builder import Builder, few, tiny, version_2_0
 from support.samples.rosbag.old import version_1_2
 
-CASES = int(os.environ.get("LOGREEL_FUZZ", "30"))
+CASES = half(60)
 BASES = {
     **{version: tiny(version) for version in ("0", "1.0", "1.1", "1.2", "2.0")},
     "1.2 indexed": version_1_2(few()),
