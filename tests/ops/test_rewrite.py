@@ -1,14 +1,11 @@
-"""Rewritten logs have the content of their sources, and split and merge compose to the identity."""
+"""Rewritten logs have the content of their sources; split and merged ones: test_slice_times.py."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
-import tempfile
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +14,7 @@ from hypothesis import strategies as st
 
 import logreel
 from logreel.io import append_file
-from support.builders.contents import OWN_NAMES, SAMPLES, Content, content, other_content, real, sample
+from support.builders.contents import OWN_NAMES, SAMPLES, content, other_content, real, sample
 from support.formats import builtin_formats, sample_log
 from support.harness.examples import half
 from support.samples.ulog.builder import Builder
@@ -83,50 +80,9 @@ def test_slices_hold_the_messages_of_their_interval(
     assert not logreel.open(out).problems
 
 
-@cache
-def sorted_sample(suffix: str) -> tuple[logreel.Log, Content, tuple[Any, ...]]:
-    """Return a sample, which is sorted to the same content, and its content."""
-    with tempfile.TemporaryDirectory() as folder:
-        source, by_time = logreel.open(SAMPLES[suffix]()), Path(folder) / f"sorted{suffix}"
-        logreel.sort(source, by_time)
-        due = content(source)
-        assert content(by_time) == due
-    return source, due, other_content(source)
-
-
-@pytest.mark.parametrize("suffix", SAMPLES)
-@CUTS
-@given(share=st.floats(0.15, 1.2))
-def test_splitting_and_merging_is_the_identity(
-    suffix: str, share: float, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder = tmp_path_factory.mktemp("parts")
-    source, due, others = sorted_sample(suffix)
-    assert source.start is not None
-    assert source.end is not None
-    every = max(1, int(share * (source.end - source.start)))
-    for n, how in enumerate(({"every": every}, {"size": max(40_000, int(share * source.size))})):
-        parts = logreel.split(source, folder / f"parts{n}", **how)
-        assert sum(part.messages for part in parts) == source.message_count
-        if "size" in how:
-            assert all(part.size <= how["size"] for part in parts)
-        merged = folder / f"merged{n}{suffix}"
-        done = logreel.merge([part.path for part in parts], merged)
-        assert (done.notes, done.skipped) == ((), ())
-        assert content(merged) == due
-        assert other_content(merged) == others
-
-
-def test_split_by_topic_writes_a_log_per_topic(log_file: Path, tmp_path: Path) -> None:
-    parts = logreel.split(log_file, tmp_path / "parts", by_topic=True)
-    source = logreel.open(log_file)
-    topics = [name for name in source if not name.startswith("~")]
-    assert [[one.topic for one in part.channels] for part in parts] == [[name] for name in topics]
-    merged = tmp_path / f"merged{log_file.suffix}"
-    logreel.merge([part.path for part in parts], merged)
-    found = content(merged)
-    for topic in topics:
-        assert found[topic] == content(source)[topic]
+def test_a_sorted_log_has_its_content(log_file: Path, tmp_path: Path) -> None:
+    logreel.sort(log_file, tmp_path / f"sorted{log_file.suffix}")
+    assert content(tmp_path / f"sorted{log_file.suffix}") == content(log_file)
 
 
 def test_slice_selects_topics_and_counts(log_file: Path, tmp_path: Path) -> None:
