@@ -116,7 +116,8 @@ PROPERTIES := $(addprefix tests/ops/,edit/test_edit.py test_one_pass.py test_rec
 PROPERTIES += $(addprefix tests/formats/test_,bddf_rewrite.py carla_queries.py carla_ticks.py carla_trajectories.py \
     conformance.py incremental_readers.py koblenz_undescribed_types.py rosbag_recover.py rosbag2_folder.py ulog_events.py) \
     $(addprefix tests/schemas/test_,cdr_encodings.py protobuf_fixed_encoder.py) \
-    tests/log/test_read_ahead.py tests/registry/test_index_cache.py
+    tests/log/test_read_ahead.py tests/registry/test_index_cache.py tests/outputs/test_osi.py \
+    tests/meaning/test_pyramid_of_a_field.py
 fuzz: $(VENV)/.test ## long run of damage and of kernels beside plain readers; LOGREEL_FUZZ=N sets the number of cases
 	LOGREEL_FUZZ=$(LOGREEL_FUZZ) $(BIN)/python -m pytest $(PYTEST_ARGS) $(LONG) tests/damage tests/kernels \
 	    $(PROPERTIES)

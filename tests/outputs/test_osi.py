@@ -18,6 +18,7 @@ import logreel
 from conftest import SHARED
 from logreel.errors import LogError
 from logreel.schemas import osi
+from support.harness.examples import half
 from support.samples.carla.builder import Builder, eventful
 from support.samples.carla.drive import BARRIER, BIKE, HERO, LEAD, LIGHTS, VAN, WALKER
 from support.samples.carla.drive import drive as carla_drive
@@ -253,8 +254,8 @@ def test_mutants_become_traces_that_read_back_or_errors(tmp_path: Path) -> None:
         carla_drive(0.3).bytes(),
         *(eventful(one, frames=3).bytes() for one in ("0.9.10", "0.10.0", "2026")),
     ]
-    dice, written = random.Random(11), 0
-    for _ in range(120):
+    dice, written, tries = random.Random(11), 0, half(120)
+    for _ in range(tries):
         data = bytearray(dice.choice(samples))
         for _ in range(dice.randrange(1, 10)):
             data[dice.randrange(18, len(data))] = dice.choice((0, 127, 128, 255, dice.randrange(256)))
@@ -268,7 +269,7 @@ def test_mutants_become_traces_that_read_back_or_errors(tmp_path: Path) -> None:
                     thing.base.position.x + thing.base.orientation.yaw + thing.base.velocity.y
                 )
         written += 1
-    assert written > 60
+    assert written > tries // 2
 
 
 def test_frames_before_the_start_are_told(tmp_path: Path) -> None:
