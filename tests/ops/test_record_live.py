@@ -474,7 +474,7 @@ def test_a_waiting_source_loses_nothing() -> None:
 @pytest.mark.parametrize("suffix", [".vel", ".bag", ".mcap"])
 def test_the_example_program_records_its_sensors(suffix: str, tmp_path: Path, spawn: Spawn) -> None:
     script = Path(__file__).resolve().parents[2] / "examples" / "record_sensors.py"
-    done = spawn(script, str(tmp_path / f"drive{suffix}"), "--seconds", "0.5")
+    done = spawn(script, str(tmp_path / f"drive{suffix}"), "--seconds", "0.5", imported=True)
     assert done.returncode == 0, done.stderr.decode()
     assert b"0 messages lost" in done.stdout
     log = logreel.open(tmp_path / f"drive{suffix}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 
 import logreel
 from support.builders.contents import SAMPLES
-from support.harness.equal_tables import assert_restored
 
 
 def sample(folder: Path, suffix: str) -> Path:
@@ -32,17 +30,6 @@ def test_a_flight_becomes_a_bag_with_the_names_of_px4(tmp_path: Path) -> None:
         np.testing.assert_array_equal(bag[name].times, flight[before].times)
     assert bag["/px4/sensor_accel_1"].schema.name == "px4_msgs/SensorAccel"
     assert bag["/px4/vehicle_attitude"].schema.name == "px4_msgs/VehicleAttitude"
-
-
-FORMATS = (".ulg", ".bag", ".bddf", ".vel", ".mcap")
-
-
-@pytest.mark.parametrize(("one", "other"), list(itertools.permutations(FORMATS, 2)))
-def test_channels_come_back_as_they_were(tmp_path: Path, one: str, other: str) -> None:
-    before, there, back = sample(tmp_path, one), tmp_path / f"b{other}", tmp_path / f"c{one}"
-    told = logreel.convert(before, there)
-    again = logreel.convert(there, back)
-    assert_restored(before, back, [*told.skipped, *told.notes, *again.skipped, *again.notes])
 
 
 def test_texts_that_a_reader_would_cut_at_a_nul_are_counted(tmp_path: Path) -> None:
