@@ -70,6 +70,12 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
+def more_bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("more")
+    return [write_robot(folder / f"{i}.bag", 0.6, seed=i) for i in range(8)]
+
+
+@pytest.fixture(scope="module")
 def whole(bags: list[Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     out = tmp_path_factory.mktemp("whole") / "out"
     logreel.dataset(bags, out, robot_spec())
@@ -123,9 +129,8 @@ def test_old_dataset_loads_until_the_new_one_is_there(
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL")
 @pytest.mark.parametrize("to", ["lerobot", "zarr", "hdf5", "lance"])
-def test_killed_process_leaves_finished_episodes(tmp_path: Path, to: str) -> None:
+def test_killed_process_leaves_finished_episodes(more_bags: list[Path], tmp_path: Path, to: str) -> None:
     pytest.importorskip({"zarr": "zarr", "hdf5": "h5py", "lance": "lance"}.get(to, "av"))
-    bags = [write_robot(tmp_path / f"{i}.bag", 1.0, seed=i) for i in range(8)]
     code = (
         "import sys, json, logreel\n"
         "logreel.dataset(sys.argv[3:], sys.argv[1], json.loads(sys.argv[4 - 2]), to="
@@ -134,7 +139,7 @@ def test_killed_process_leaves_finished_episodes(tmp_path: Path, to: str) -> Non
     import json
 
     out = tmp_path / "out"
-    command = forked_python("-c", code, out, json.dumps(robot_spec()), *bags)
+    command = forked_python("-c", code, out, json.dumps(robot_spec()), *more_bags)
     program = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE)
     records = out / "logreel/episodes"
     deadline = time.monotonic() + 120
@@ -153,9 +158,9 @@ def test_killed_process_leaves_finished_episodes(tmp_path: Path, to: str) -> Non
         group = zarr.open(out / "replay_buffer.zarr", mode="r")
         ends = group["meta"]["episode_ends"][:]
         assert {len(array[:]) for _, array in group["data"].arrays()} == {ends[-1]}
-    done = logreel.dataset(bags, out, robot_spec(), to=to)
+    done = logreel.dataset(more_bags, out, robot_spec(), to=to)
     assert done.reused >= 2
-    fresh = logreel.dataset(bags, tmp_path / "fresh", robot_spec(), to=to)
+    fresh = logreel.dataset(more_bags, tmp_path / "fresh", robot_spec(), to=to)
     assert done.episodes == fresh.episodes
     if to != "lance":
         assert content(out) == content(tmp_path / "fresh")
