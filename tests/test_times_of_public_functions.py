@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,12 @@ def points_of_report(log: logreel.Log, tmp: Path, **span: Any) -> int:
     return len(base64.b64decode(panels[0]["curves"][0]["values"])) // 4 if panels else 0
 
 
+@cache
+def opened(path: Path) -> logreel.Log:
+    """Open what a test has written for all of its intervals."""
+    return logreel.open(path)
+
+
 def transforms_at(log: logreel.Log, tmp: Path, **span: Any) -> int:
     """Return the number of transforms in a log with one at the time of each message of *log*."""
     path = tmp / "tf.bag"
@@ -114,7 +121,7 @@ def transforms_at(log: logreel.Log, tmp: Path, **span: Any) -> int:
             Sent("a", "b", time - 1_000_000, (0, 0, 0), (0, 0, 0, 1)) for time in log["/x"].times.tolist()
         ]
         bag(path, sent, stamped=False)
-    links = logreel.transforms(path, **span).links
+    links = logreel.transforms(opened(path), **span).links
     return len(links["b"]) if links else 0
 
 
@@ -128,7 +135,7 @@ def of_sensor(read: Any, kind: str, fields: dict[str, Any]) -> Callable[..., int
                 ch = w.add_channel("/x", logreel.Schema(kind, "ros1msg", ""))
                 for time in log["/x"].times.tolist():
                     w.write(ch, time, fields)
-        found = read(logreel.open(path)["/x"], **span)
+        found = read(opened(path)["/x"], **span)
         return len(found) if hasattr(found, "__len__") else len(list(found))
 
     return count
