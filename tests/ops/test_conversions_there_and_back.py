@@ -252,6 +252,57 @@ def test_carla_holds_only_packets_of_carla(tmp_path: Path, run: Run) -> None:
     assert not (tmp_path / "a.rec").exists()
 
 
+#: The table of conversions, compared with what conversions do.
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "convert.md"
+HEAD = re.compile(r"^\| from, to \|(.*)\|\n\|[-|]+\|\n((?:\| `.*\n)+)", re.MULTILINE)
+
+
+def table() -> dict[tuple[str, str], str]:
+    """Return what the page says, by suffixes from and to."""
+    found = HEAD.search(PAGE.read_text())
+    assert found is not None
+    targets = re.findall(r"`([^`]+)`", found[1])
+    cells = {}
+    for line in found[2].splitlines():
+        source, *words = (cell.strip(" `") for cell in line.strip("|").split("|"))
+        assert len(words) == len(targets)
+        cells |= {(source, target): word for target, word in zip(targets, words, strict=True)}
+    return cells
+
+
+TABLE = table()
+
+
+def test_the_table_has_every_pair() -> None:
+    assert set(TABLE) == {(one, other) for one in SAMPLES for other in SAMPLES}
+
+
+@cache
+def payloads(path: Path) -> set[bytes]:
+    return {bytes(m.data) for m in source_log(path).messages()}
+
+
+def kind(source: Path, there: Path, done: Done) -> str:
+    """Return how the first channel with messages of *source* gets *there*, as the page says it."""
+    if done.code == 1:
+        assert not there.exists()
+        return "–"
+    before, after = source_log(source), logreel.open(there)
+    own = {ch.topic for ch in after.channels.values() if "made_of" not in ch.metadata and not ch.reserved}
+    written = {bytes(m.data) for m in after.messages([*own])}
+    schemas = {ch.schema.encoding for ch in before.channels.values() if not ch.reserved}
+    same = written <= payloads(source) and {after[topic].schema.encoding for topic in own} <= schemas
+    return "same" if same else "encoded"
+
+
+@pytest.mark.parametrize("pair", sorted(TABLE), ids="-".join)
+def test_a_conversion_is_what_the_table_says(
+    sources: dict[str, list[Path]], results: dict[Path, Done], run: Run, pair: tuple[str, str]
+) -> None:
+    source = sources[pair[0]][0]
+    assert kind(source, *converted(source, pair[1], run, results)) == TABLE[pair]
+
+
 @cache
 def suffix_of_sound_log(path: Path) -> str:
     """Return the suffix of the format of a log; empty for one that is large or not sound."""
