@@ -109,7 +109,7 @@ bench-instructions: $(VENV)/.test ## count the instructions of the kernels with 
 oracles: $(VENV)/.test ## every reader and writer beside its peers, over the samples in ../shared
 	$(BIN)/python tests/oracles/run.py $(ORACLES)
 
-# Properties of rewritten logs, of which `make test` tries half the examples.
+# Properties of rewritten logs, of traces and of pyramids, of which `make test` tries half the examples.
 PROPERTIES := $(addprefix tests/ops/,edit/test_edit.py test_one_pass.py test_record_ring.py test_recover_everything.py \
     test_rewrite.py test_selected_log.py test_slice_times.py test_windows.py)
 # Random damage, scenes, types and steps of other tests, of which `make test` tries half as well.

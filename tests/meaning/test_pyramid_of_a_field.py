@@ -18,6 +18,7 @@ from logreel.meaning import pyramids as pyramid_file
 from logreel.meaning.columns import FieldColumn, MemoryColumn, Window
 from logreel.meaning.curves import extrema, extrema_between, pixel_edges
 from logreel.meaning.pyramids import FoldedColumn, Pyramid, PyramidColumn, PyramidFile, key_of
+from support.harness.examples import half
 from support.samples.ulog.builder import Builder
 
 KEY = key_of("log", "t", "v")
@@ -56,7 +57,7 @@ def both(data: bytes, place: str | None = None) -> tuple[MemoryColumn, PyramidCo
 
 
 @given(ROWS, st.booleans(), st.integers(1, 30), st.integers(-50, 9000), st.integers(0, 9000))
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=half(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_windows_of_a_pyramid_equal_those_in_memory(
     rows: list[tuple[int, float]], in_order: bool, pixels: int, lo: int, length: int
 ) -> None:
@@ -81,7 +82,7 @@ def _constant(rows: list[tuple[int, float]]) -> bool:
 
 
 @given(ROWS, st.integers(1, 30))
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=half(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_pyramid_of_a_whole_field_equals_the_naive_extrema(
     rows: list[tuple[int, float]], pixels: int
 ) -> None:
