@@ -66,13 +66,13 @@ def content(root: Path) -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("bags")
-    return [write_robot(folder / f"{i}.bag", 0.6, seed=i) for i in range(2)]
+    return [write_robot(folder / f"{i}.bag", 0.4, seed=i) for i in range(2)]
 
 
 @pytest.fixture(scope="module")
 def more_bags(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("more")
-    return [write_robot(folder / f"{i}.bag", 0.6, seed=i) for i in range(8)]
+    return [write_robot(folder / f"{i}.bag", 0.4, seed=i) for i in range(8)]
 
 
 @pytest.fixture(scope="module")
