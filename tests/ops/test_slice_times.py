@@ -128,6 +128,7 @@ def test_a_slice_of_a_slice_is_the_slice_of_the_inner_interval(
 @FEW
 @given(part=st.floats(0.15, 1.2))
 @example(part=0.206914972052767)  # the last record of a part of the ULog is a text
+@example(part=0.3)  # four parts by time and by size
 def test_split_and_merged_is_the_log(
     folder_of_sources: Path, suffix: str, part: float, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
