@@ -215,6 +215,25 @@ def test_a_reader_that_is_fed_in_pieces_finds_what_one_that_has_all_at_once_find
     assert content(source, name, READERS[name].scan(source, reader)) == due
 
 
+@pytest.mark.parametrize("kind", [b"Q", b"I", b"P"])
+def test_a_record_without_a_key_is_told_in_one_way_wherever_the_file_had_ended(kind: bytes) -> None:
+    data = bytearray(data_of("ulog"))
+    at = next(
+        pos
+        for pos in range(16, len(data))
+        if data[pos + 2 : pos + 3] == kind and 0 < data[pos] < 40 and not data[pos + 1]
+    )
+    data[at + 3 : at + 5] = bytes(2)
+    source, ulog_reader = Source(bytes(data), "fed"), READERS["ulog"]
+    due = content(source, "ulog", ulog_reader.scan(source, ulog_reader.begin(source)))
+    assert due.problems
+    for cut in range(100, len(data), 7):
+        reader, _ = begun("ulog", bytes(data), [cut])
+        if reader is not None:
+            reader.feed(source)
+            assert content(source, "ulog", ulog_reader.scan(source, reader)) == due, cut
+
+
 @pytest.mark.parametrize("sample", SAMPLES)
 @settings(deadline=None, max_examples=half(25))
 @given(data=st.data())

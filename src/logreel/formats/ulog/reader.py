@@ -472,13 +472,14 @@ class Reader(IncrementalReader):
 
     def _parse(self, pos: int, end: int) -> int:
         """Parse the record at *pos* and the next ones of parsed kinds; return the position after them."""
-        header, view = self._framing.header, self._view
+        header, view, first = self._framing.header, self._view, pos
         size, letter = header(pos)
         while True:
             try:
                 self._handlers[letter](pos, bytes(view[pos + HEAD : pos + HEAD + size]))
             except BadRecord as error:
-                return self._recover(pos, end, BAD, str(error))
+                # Later ones are looked at by themselves, as they are where the file had ended before them.
+                return pos if pos > first else self._recover(pos, end, BAD, str(error))
             self.parsed.append(pos)
             self._blocks.last = pos
             pos += HEAD + size
