@@ -94,6 +94,7 @@ def test_two_flights_are_aligned_by_what_happened_and_differ_side_by_side(view: 
     page.wait_for_function(HAS, arg="−4.5 s")
     page.select_option("#panel-compare select", "armed")
     page.wait_for_function(HAS, arg="−6 s")
+    found.settle()
     assert float(page.get_attribute("#timeline canvas", "data-from")) == pytest.approx(-DELAY * 1e9)
 
 

@@ -307,7 +307,7 @@ def cost(spawn: Spawn, *args: str) -> tuple[int, int, int]:
         ("--help", 5, 70, 26),
         ("info --help", 5, 70, 26),
         ("info flight.ulg", 50, 134, 641),
-        ("cat -n 3 flight.ulg", 71, 160, 873),
+        ("cat -n 3 flight.ulg", 71, 160, 875),
         ("params flight.ulg", 60, 145, 745),
         ("text flight.ulg", 63, 155, 794),
     ],
