@@ -28,7 +28,8 @@ FEW = settings(max_examples=half(4), phases=[Phase.explicit, Phase.reuse, Phase.
 
 def span(log: logreel.Log, since: int | None = None) -> tuple[int | None, int | None]:
     """First and last time of the messages of *log*, without parameters and what was old *since* the source began."""
-    times = np.concatenate([ch.times for name, ch in log.items() if not name.startswith("~parameter")])
+    every = [ch.times for name, ch in log.items() if not name.startswith("~parameter")]
+    times = np.concatenate([np.zeros(0, np.int64), *every])
     times = times if since is None else times[times >= since]
     return (int(times.min()), int(times.max())) if len(times) else (None, None)
 
@@ -71,6 +72,7 @@ def interval(log: logreel.Log, a: float, b: float) -> tuple[int, int]:
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @FEW
 @given(a=share, b=share, which=st.integers(0, 100))
+@example(a=0.0, b=0.0, which=15)  # a slice without channels
 def test_a_slice_begins_and_ends_with_its_content(
     folder_of_sources: Path,
     suffix: str,
