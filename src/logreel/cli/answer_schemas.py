@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import collections.abc
 import importlib
+import inspect
 import re
 import types
 import typing
@@ -31,7 +32,9 @@ _PLAIN: dict[Any, Schema] = {
     str: TEXT, int: WHOLE, float: NUMBER, bool: FLAG, type(None): {"type": "null"}, Any: ANY, bytes: TEXT,
 }  # fmt: skip
 #: A line of a docstring that describes members: names, two spaces or more, a text.
-_DESCRIBED = re.compile(r"^ {4}(\w+(?:, \w+)*) {2,}(\S.*)$")
+_DESCRIBED = re.compile(r"^(\w+(?:, \w+)*) {2,}(\S.*)$")
+#: A name in an annotation.
+_NAME = re.compile(r"[^\W\d]\w*")
 
 
 def listed(items: Schema, text: str = "") -> Schema:
@@ -85,7 +88,7 @@ def of(cls: type | str, omit: Iterable[str] = (), optional: Iterable[str] = (), 
     if isinstance(cls, str):
         module, _, name = cls.partition(":")
         data_class = getattr(importlib.import_module(f"logreel.{module}"), name)
-    texts, hints = descriptions(data_class), typing.get_type_hints(data_class, None, _Names(data_class))
+    texts, hints = descriptions(data_class), typing.get_type_hints(data_class, None, _names(data_class))
     properties: dict[str, Schema] = {}
     for field in fields_of(data_class):
         if field.name in omit:
@@ -110,12 +113,13 @@ def descriptions(cls: type) -> dict[str, str]:
     texts: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         names: list[str] = []
-        for line in (base.__dict__.get("__doc__") or "").splitlines():
+        # Python 3.13 removes the indentation of docstrings, older ones leave it.
+        for line in inspect.cleandoc(base.__dict__.get("__doc__") or "").splitlines():
             match = _DESCRIBED.match(line)
             if match:
                 names = match[1].split(", ")
                 texts.update(dict.fromkeys(names, match[2]))
-            elif names and line.startswith(" " * 6) and line.strip():
+            elif names and line.startswith("  ") and line.strip():
                 texts.update({name: f"{texts[name]} {line.strip()}" for name in names})
             else:
                 names = []
@@ -129,15 +133,14 @@ class _Unknown:
         return cls
 
 
-class _Names(dict[str, Any]):
-    """The names in the annotations of a class; those that only type checkers know stand for anything."""
-
-    def __init__(self, cls: type) -> None:
-        modules = [importlib.import_module(base.__module__) for base in cls.__mro__]
-        self._modules = [module.__dict__ for module in (*modules, builtins, collections.abc)]
-
-    def __missing__(self, name: str) -> Any:
-        return next((names[name] for names in self._modules if name in names), _Unknown)
+def _names(cls: type) -> dict[str, Any]:
+    """Return what the names in the annotations of a class say; those that only type checkers know say anything."""
+    texts = [text for base in cls.__mro__ for text in inspect.get_annotations(base).values()]
+    names: dict[str, Any] = dict.fromkeys(_NAME.findall(" ".join(map(str, texts))), _Unknown)
+    modules = [importlib.import_module(base.__module__) for base in cls.__mro__]
+    for module in reversed((*modules, builtins, collections.abc)):
+        names |= module.__dict__
+    return names
 
 
 # ------------------------------------------------------------------------------------------------- the verbs
