@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import lz4.block
 import lz4.frame
 import numpy as np
 import pytest
-import zstandard
 from small_samples import SMALL
 
 import logreel
@@ -32,14 +30,14 @@ class Broken:
     def fail(self, *_: Any, **__: Any) -> Any:
         raise self._error
 
-    decompress = stream_reader = readinto = fail
+    decompress = readinto = fail
 
 
-@pytest.fixture
-def new_unpackers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each thread make what unpacks zstd anew, and again after the test."""
-    if hasattr(zstd, "_OF_THREAD"):
-        monkeypatch.setattr(zstd, "_OF_THREAD", threading.local())
+def break_zstd(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """Let zstd fail with *error*, whichever library it is."""
+    broken = Broken(error)
+    monkeypatch.setattr(zstd, "unpack", broken.fail)
+    monkeypatch.setattr(zstd, "reader", lambda data: broken)
 
 
 def payloads(data: bytes) -> list[bytes]:
@@ -65,34 +63,21 @@ def test_memory_that_lz4_itself_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
         unpack_lz4(packed(lz4_frame(b"words")), 1000)
 
 
-@pytest.mark.parametrize(
-    "error", [MemoryError("none left"), zstandard.ZstdError(ZSTD)], ids=["python", "zstd"]
-)
-@pytest.mark.usefixtures("new_unpackers")
+@pytest.mark.parametrize("error", [MemoryError("none left"), zstd.ZstdError(ZSTD)], ids=["python", "zstd"])
 def test_memory_for_a_zstd_chunk(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
     data = SMALL["mcap zstd"].make()
-    monkeypatch.setattr(zstandard, "ZstdDecompressor", lambda: Broken(error))
+    break_zstd(monkeypatch, error)
     with pytest.raises(MemoryError):
         payloads(data)
 
 
-@pytest.mark.usefixtures("new_unpackers")
 def test_other_errors_of_zstd_stay_damage(monkeypatch: pytest.MonkeyPatch) -> None:
     data = SMALL["mcap zstd"].make()
-    whole = zstandard.ZstdDecompressor
-
-    class Damaged(Broken):
-        def stream_reader(self, *_: Any, **__: Any) -> Any:
-            return self
-
-    monkeypatch.setattr(
-        zstandard, "ZstdDecompressor", lambda: Damaged(zstandard.ZstdError("corrupted block"))
-    )
-    log = logreel.open(data)
-    list(log.messages())
-    assert any("corrupted block" in str(one) for one in log.problems)
-    monkeypatch.setattr(zstandard, "ZstdDecompressor", whole)
-    monkeypatch.setattr(zstd, "_OF_THREAD", threading.local(), raising=False)
+    with monkeypatch.context() as changed:
+        break_zstd(changed, zstd.ZstdError("corrupted block"))
+        log = logreel.open(data)
+        list(log.messages())
+        assert any("corrupted block" in str(one) for one in log.problems)
     assert not logreel.open(data).problems
 
 

@@ -1,4 +1,4 @@
-"""zstd frames are packed and unpacked, also by the library that Python 3.14 has."""
+"""zstd frames are packed and unpacked, also by the library that Python 3.14 has, or lacks."""
 
 from __future__ import annotations
 
@@ -9,34 +9,33 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zstandard
 
 from logreel.io import zstd
 
 DATA = np.random.default_rng(1).integers(0, 4, 300_000, np.uint8).tobytes()
 
 
-def of_python_3_14() -> Any:
-    """Return the module as Python 3.14 has it; elsewhere with ``backports.zstd``, which is the same library."""
-    backport = pytest.importorskip("backports.zstd")
+def of_python_3_14(has_zstd: bool) -> Any:
+    """Return the module as Python 3.14 has it, whose library is ``backports.zstd`` elsewhere, or without its zstd."""
+    package = types.ModuleType("compression")
+    if has_zstd:
+        here = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
+        vars(package)["zstd"] = pytest.importorskip(here)
     spec = importlib.util.spec_from_file_location("zstd_of_python_3_14", zstd.__file__)
     module = importlib.util.module_from_spec(spec)
-    known = sys.version_info, sys.modules.get("compression")
-    package = types.ModuleType("compression")
-    vars(package)["zstd"] = backport
-    sys.version_info, sys.modules["compression"] = (3, 14), package
-    try:
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(sys, "version_info", (3, 14))
+        changed.setitem(sys.modules, "compression", package)
+        changed.setattr(importlib.util, "find_spec", lambda name: spec if has_zstd else None)
         spec.loader.exec_module(module)
-    finally:
-        sys.version_info = known[0]
-        del sys.modules["compression"]
-        if known[1] is not None:
-            sys.modules["compression"] = known[1]
+    assert (module.zstd is package.zstd) if has_zstd else (module.zstandard is zstandard)
     return module
 
 
-@pytest.fixture(params=["installed", "3.14"])
+@pytest.fixture(params=["installed", "3.14", "3.14 without zstd"])
 def codec(request: pytest.FixtureRequest) -> Any:
-    return zstd if request.param == "installed" else of_python_3_14()
+    return zstd if request.param == "installed" else of_python_3_14("without" not in request.param)
 
 
 def content(stream: Any, step: int) -> bytes:

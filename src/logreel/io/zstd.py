@@ -1,4 +1,7 @@
-"""zstd frames: by the standard library where it has them (Python 3.14), else by ``zstandard``."""
+"""zstd frames: by the standard library where it has them (Python 3.14), else by ``zstandard``.
+
+A Python that was compiled on a machine without zstd's headers lacks them, as it lacks lzma or bz2 without theirs.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,13 @@ import io
 import os
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, BinaryIO, cast
 
 #: Bytes of a file that are packed at once.
 _PIECE = 1 << 20
 
-if sys.version_info >= (3, 14):
+if sys.version_info >= (3, 14) and find_spec("_zstd"):
     from compression import zstd
 
     ZstdError = zstd.ZstdError
