@@ -176,8 +176,8 @@ def written_array(values: NDArray[Any], clock: Callable[[], WriterClock]) -> I64
     if values.dtype == np.int64:
         return values
     if values.dtype.kind == "M" and len(values):
-        if np.isnat(values).any():
-            raise refused_time(np.datetime64("NaT"), _WRITTEN)
+        if len(missing := values[np.isnat(values)]):
+            raise refused_time(missing[0], _WRITTEN)
         # The same arithmetic for all: one element shows whether the clock knows UTC, the extremes whether it fits.
         shift = written_ns(np.datetime64(0, "ns"), clock)
         for edge in (values.min(), values.max()):
