@@ -459,8 +459,6 @@ def _changed(
     verify: bool,
 ) -> tuple[Rewritten, list[Ledger]]:
     """Write a log with changes, in one pass; also return what became of values."""
-    from logreel.ops.edit.edit import Edits
-    from logreel.ops.migrate.migrate import Migration
     from logreel.ops.rewrite.transformed import ChangedContent
 
     log = log if chosen.segment is None else log.segment(chosen.segment)
@@ -478,11 +476,7 @@ def _changed(
         made = changes.made_of(log, files, folder, keeps_content=is_copied)
         part = part_to_convert(made.log, target, chosen, raw, rendering.clock)
         part = replace(part, notes=(*made.notes, *part.notes))
-        content = [
-            ChangedContent(transform, is_copied)
-            for transform in made.transforms
-            if isinstance(transform, (Edits, Migration))
-        ]
+        content = [ChangedContent(transform, is_copied) for transform in made.transforms]
         stays = raw or (is_copied and not fmt.exchange)
         transforms = [*content, *([] if stays else _transforms(part, target, rendering.names, verify))]
         done = rewrite([part], target, transforms=transforms, skipped=list(made.skipped))

@@ -245,6 +245,9 @@ class Transform:
         """Return what *channels* become; called once, before anything is written to *new*."""
         return channels
 
+    def change_content(self, new: NewLog) -> None:
+        """Have what the logs hold besides messages written to *new* with its changes."""
+
     def content(self, new: NewLog, log: Log) -> Log:
         """Return *log*, of another format, with what it holds besides messages as it is imported into *new*."""
         return log
@@ -262,6 +265,9 @@ class Transform:
 
     def verify(self, new: NewLog, log: Log) -> None:
         """Compare *log*, the new log read back, with what it should be; raises LogError."""
+
+    def search(self, log: Log, path: str) -> None:
+        """Search *log*, the new log read back, for what was to be removed; raises LogError."""
 
 
 @dataclass

@@ -40,7 +40,7 @@ from logreel.layout.layout import Layout
 from logreel.log.joined_log import JoinedLog, earlier
 from logreel.log.log import Log
 from logreel.log.scan import Attachment, ChannelInfo, Parameter, PayloadDecoder, Scan
-from logreel.ops.edit.edit import Edits, plan_edits
+from logreel.ops.edit.edit import plan_edits
 from logreel.ops.edit.recipe import Recipe, RecipeOptions, read_recipe
 from logreel.ops.migrate.migrate import Migration, plan_migration
 from logreel.ops.migrate.plan import Files, Planner
@@ -730,7 +730,7 @@ class ChangedContent(Transform):
     is_copied  the content is copied from the log without its changes, not imported with them
     """
 
-    transform: Edits | Migration
+    transform: Transform
     is_copied: bool
 
     def changes(self, part: Part) -> bool:
@@ -745,5 +745,4 @@ class ChangedContent(Transform):
 
     def verify(self, new: NewLog, log: Log) -> None:
         """Search *log* for what was to be removed."""
-        if isinstance(self.transform, Edits):
-            self.transform.search(log, new.target.path)
+        self.transform.search(log, new.target.path)
