@@ -23,8 +23,8 @@ SECOND = 10**9
 START = 1_700_000_000 * SECOND
 #: Seconds of the log, between two triggers, and of a window before and after one; windows that are kept.
 HOUR, EVERY, BEFORE, AFTER, KEPT = 3600, 40, 20, 10, 3
-#: Bytes of a long message, and by how much memory may grow in the second half.
-LONG, GROWTH = 20_000, 8 << 20
+#: Bytes of a long message, and by how much memory may grow in the second half, which is less than its windows have.
+LONG, GROWTH = 20_000, 16 << 20
 
 
 def memory() -> int:

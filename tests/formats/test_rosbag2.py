@@ -475,6 +475,7 @@ def test_check_compares_messages_with_the_index_of_times(tmp_path: Path) -> None
     database.deserialize(data)
     database.execute("DROP INDEX timestamp_idx")
     (finding,) = logreel.open(database.serialize()).verify()
+    database.close()
     assert finding.severity == "note"
 
 

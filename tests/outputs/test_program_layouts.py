@@ -130,7 +130,7 @@ def test_a_layout_of_plotjuggler_shows_fields_that_the_new_log_has(made: Path, n
     }
     snippets = {one.get("name"): one for one in root.iter("snippet")}
     for one in snippets.values():
-        inputs = [one.findtext("linked_source"), *(v.text for v in one.find("additional_sources") or ())]
+        inputs = [one.findtext("linked_source"), *(v.text for v in one.iterfind("additional_sources/*"))]
         assert {without_places(str(source)) for source in inputs} <= fields
     tabs = root.findall("tabbed_widget/Tab")
     assert tabs[0].get("tab_name") == "Overview"
