@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import re
-import select
 import shutil
 import signal
 import subprocess
@@ -18,6 +17,7 @@ import pytest
 
 from logreel.cli.completion import Word, split_line
 from logreel.cli.help import VERBS
+from logreel.io.platform import readable
 from support.builders.sample_logs import tiny
 from support.harness.cli_runner import SRC, Run, environment
 from support.samples.ulog.builder import flight
@@ -71,7 +71,7 @@ class Shell:
         end = time.monotonic() + PATIENCE
         while not all(word in self.seen for word in words):
             assert time.monotonic() < end, f"waiting for {words}, the terminal shows {self.seen!r}"
-            if select.select([self.terminal], [], [], 1)[0]:
+            if readable(self.terminal, 1):
                 self.seen += _CONTROL.sub("", os.read(self.terminal, 65536).decode("utf-8", "replace"))
         return self.seen
 

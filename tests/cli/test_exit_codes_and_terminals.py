@@ -306,10 +306,10 @@ def cost(spawn: Spawn, *args: str) -> tuple[int, int, int]:
     [
         ("--help", 5, 70, 26),
         ("info --help", 5, 70, 26),
-        ("info flight.ulg", 50, 134, 641),
+        ("info flight.ulg", 50, 134, 642),
         ("cat -n 3 flight.ulg", 71, 160, 875),
-        ("params flight.ulg", 60, 145, 745),
-        ("text flight.ulg", 63, 155, 794),
+        ("params flight.ulg", 60, 145, 746),
+        ("text flight.ulg", 63, 155, 795),
     ],
 )
 def test_small_commands_load_little(

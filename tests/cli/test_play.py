@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import pty
-import select
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ import pytest
 
 from logreel.cli import console
 from logreel.cli.console import PlayerStatus
+from logreel.io.platform import readable
 from logreel.outputs.sinks.stdout import Null
 from support.harness.cli_runner import Run, Spawn, environment
 from support.harness.replaying import MS, Numbered, bag, numbers
@@ -66,7 +66,7 @@ class Screen:
             self._read(0.1)
 
     def _read(self, seconds: float) -> None:
-        if select.select([self.main], [], [], seconds)[0]:
+        if readable(self.main, seconds):
             self.text += os.read(self.main, 65536).decode()
 
     def press(self, text: str) -> None:
@@ -80,7 +80,7 @@ class Screen:
         while self.process.poll() is None:
             assert time.monotonic() < deadline
             self._read(0.05)
-        while select.select([self.main], [], [], 0.05)[0]:
+        while readable(self.main, 0.05):
             self._read(0)
         return self.process.returncode
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from types import TracebackType
 from typing import IO, Self
 
 import logreel
+from logreel.io.platform import readable
 
 #: Address space that a case may take beyond what the idle worker has.
 ROOM_MIB = 1024
@@ -88,7 +88,7 @@ class Worker:
         stdin.write(json.dumps([kind, name, seed]).encode() + b"\n")
         stdin.flush()
         # Generous for the start of the worker, whose own clock judges the case.
-        ready, _, _ = select.select([stdout], [], [], self._seconds + 30)
+        ready = readable(stdout, self._seconds + 30)
         answer = stdout.readline() if ready else b""
         if answer:
             found = Outcome(**json.loads(answer))

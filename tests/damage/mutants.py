@@ -24,7 +24,6 @@ import importlib.util
 import json
 import os
 import resource
-import select
 import signal
 import sys
 import time
@@ -49,6 +48,7 @@ from damage.structure import reseal  # noqa: E402
 from damage.structure.definitions import mutate_text  # noqa: E402
 from damage.structure.operators import mutate  # noqa: E402
 from logreel.errors import LogError  # noqa: E402
+from logreel.io.platform import readable  # noqa: E402
 from logreel.testing.mutations import mutate as mutate_bytes  # noqa: E402
 
 #: Seconds of all processors for one mutant: far more than any needs, even on a busy machine.
@@ -241,7 +241,7 @@ def _batch(sample: str, seeds: range) -> tuple[int, int, list[tuple[int, str, st
     blocked = False
     with os.fdopen(receive, "rb", buffering=0) as pipe:
         while True:
-            if not select.select([pipe], [], [], STANDSTILL + 30)[0]:
+            if not readable(pipe, STANDSTILL + 30):
                 os.kill(child, signal.SIGABRT)
                 blocked = True
             piece = pipe.read(65536)

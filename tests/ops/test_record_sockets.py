@@ -20,8 +20,9 @@ from typing import Any
 import pytest
 
 import logreel
+from logreel.io.platform import readable
 from logreel.ops.record import Feed, Progress, live_source, record
-from logreel.ops.record.source import LiveQueue, readable
+from logreel.ops.record.source import LiveQueue
 from logreel.ops.record.sources.streams import LONGEST, FrameSplitter
 
 PATIENCE = 60.0

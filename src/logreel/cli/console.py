@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import select
 import shutil
 import signal
 import sys
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from logreel.cli import draw
 from logreel.cli.signals import current
+from logreel.io.platform import readable
 from logreel.log.times import SECOND, seconds_text
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _handle_terminal(player: Player, handle: int | None, shown: bool, over: Even
             keys = None
             if handle is None:
                 over.wait(EVERY)
-            elif select.select([handle], [], [], EVERY)[0]:
+            elif readable(handle, EVERY):
                 keys = _read(handle)
                 # A closed terminal returns nothing, immediately and forever: stop reading it.
                 handle = handle if keys else None

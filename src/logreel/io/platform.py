@@ -17,10 +17,11 @@ from _thread import allocate_lock
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import IO, TYPE_CHECKING, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
+    from socket import socket
 
     from _typeshed import ReadableBuffer
 
@@ -241,6 +242,21 @@ def widen_pipe(handle: int, size: int) -> None:
 
 
 # ------------------------------------------------------------------------------------------- names and owners
+
+
+def readable(file: int | socket | IO[bytes], seconds: float) -> bool:
+    """Return whether reading *file* would not block, after waiting for at most *seconds*.
+
+    The end of a file, a closed connection and an error count as readable. ``select.select`` refuses file descriptors
+    above 1023, which programs with many open logs have, except on Windows, whose sockets have no such numbers.
+    """
+    import select
+
+    if TWINS or not hasattr(select, "poll"):
+        return bool(select.select([file], [], [], seconds)[0])
+    poll = select.poll()
+    poll.register(file, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))
 
 
 def replace(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:

@@ -17,14 +17,14 @@ from typing import Any, Protocol
 
 from logreel.errors import DamagedError, DefinitionError, LogError, UnsupportedError, UsageError
 from logreel.io.append_file import ACTIVE
-from logreel.io.platform import FLAGS
+from logreel.io.platform import FLAGS, readable
 from logreel.layout.layout import Layout
 from logreel.log.log import Channel, Log
 from logreel.log.scan import Facts, Schema
 from logreel.ops.add import write_metadata
 from logreel.ops.infer import json_converter, layout_of, observe_all
 from logreel.ops.record.parts import SplitWriter
-from logreel.ops.record.source import TopicFilter, readable
+from logreel.ops.record.source import TopicFilter
 from logreel.registry.format import Format
 from logreel.write.log_copier import copier_for, try_each
 from logreel.write.writer import Writer, add_channel

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +20,7 @@ from logreel.log.times import Length, utc_text
 from logreel.ops.query.message_condition import TIME_NS, BoundCondition, MessageCondition
 from logreel.ops.query.windows import Onset, OnsetWindow
 from logreel.ops.record.parts import Split, SplitWriter
-from logreel.ops.record.source import OVERHEAD
+from logreel.ops.record.source import OVERHEAD, bytes_of
 from logreel.ops.rewrite.parts import PARAMETERS, is_latched_by_name
 from logreel.ops.selection import Around
 from logreel.registry.format import Format
@@ -250,7 +249,7 @@ class RingWriter(SplitWriter):
         self._latching.add(channel)
 
     def _take_one(self, channel: int, time: int, data: Payload | Mapping[str, Any]) -> None:
-        self._take(channel, time, data, _bytes_of(data))
+        self._take(channel, time, data, bytes_of(data))
         self._pass_on(self._open)
 
     def write_batch(
@@ -523,12 +522,3 @@ class _Named:
 
     topic: str
     metadata: Mapping[str, Any]
-
-
-def _bytes_of(data: Any) -> int:
-    """Return about the bytes that a message needs in memory: a payload, or fields with all that is in them."""
-    if isinstance(data, Mapping):
-        return sys.getsizeof(data) + sum(_bytes_of(value) for value in data.values())
-    if isinstance(data, list | tuple):
-        return sys.getsizeof(data) + sum(map(_bytes_of, data))
-    return sys.getsizeof(data)

@@ -32,6 +32,7 @@ from logreel.ops.record.source import (
     LiveSource,
     Lost,
     TopicFilter,
+    bytes_of,
 )
 from logreel.ops.rewrite.target import Rewritten
 from logreel.registry.registry import formats, layout_by_format
@@ -591,10 +592,7 @@ class RecordingSession:
 
 def _size_of(entry: Entry) -> int:
     """Return about the bytes of a message; 0 for another entry."""
-    if not isinstance(entry, tuple):
-        return 0
-    payload = entry[2]
-    return OVERHEAD + (len(payload) if isinstance(payload, bytes) else OVERHEAD)
+    return OVERHEAD + bytes_of(entry[2]) if isinstance(entry, tuple) else 0
 
 
 def _sentence(loss: Lost) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import select
-import socket
+import sys
 import time as clock
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
@@ -20,6 +19,8 @@ from logreel.log.topic_match import check_pattern, conditions, fitting, is_patte
 BUFFER_BYTES, BUFFER_MESSAGES = 256 << 20, 1 << 20
 #: Bytes that a queued message needs besides its payload, about.
 OVERHEAD = 128
+#: Bytes of a number of Python, about.
+_NUMBER = 32
 #: Most bytes that the recording takes out of the queue at once; these are in memory besides the queue.
 TAKEN_BYTES = 8 << 20
 #: Most sentences of one source; all are counted.
@@ -296,7 +297,7 @@ class Feed:
         """
         if time is None:
             time = clock.time_ns()
-        size = len(payload) if type(payload) is bytes else 1024
+        size = len(payload) if type(payload) is bytes else bytes_of(payload)
         return self.queue.put(channel, time, payload, size, wait)
 
     def line(self, place: str, text: bytes | str) -> bool:
@@ -321,19 +322,22 @@ class Feed:
         self.notes.append(f"{self.name}: {text}")
 
 
+def bytes_of(value: Any) -> int:
+    """Return about the bytes that a message needs in memory: a payload, or fields with all that is in them."""
+    if isinstance(value, Mapping):
+        return sys.getsizeof(value) + sum(map(bytes_of, value.values()))
+    if isinstance(value, list | tuple):
+        # Looking at each of many numbers would take longer than to pass on the message.
+        items = (
+            len(value) * _NUMBER if value and isinstance(value[0], int | float) else sum(map(bytes_of, value))
+        )
+        return sys.getsizeof(value) + items
+    # What is a part of an array, or of bytes, says of itself only how much it shows.
+    return max(sys.getsizeof(value), getattr(value, "nbytes", 0))
+
+
 #: Seconds for writing what has come when a recording is to end.
 DRAIN_WITHIN = 3.0
-
-
-def readable(file: int | socket.socket, seconds: float) -> bool:
-    """Return whether reading *file* would not block, after waiting for at most *seconds*.
-
-    The end of a file, a closed connection and an error count as readable. Unlike ``select.select``, this works for file
-    descriptors above 1023, which programs with many open logs have.
-    """
-    poll = select.poll()
-    poll.register(file, select.POLLIN)
-    return bool(poll.poll(seconds * 1000))
 
 
 class DrainLimit:

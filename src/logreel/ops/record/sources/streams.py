@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import os
-import select
 import socket
 import sys
 import time
@@ -14,10 +13,11 @@ from typing import Literal
 from urllib.parse import parse_qsl, urlsplit
 
 from logreel.errors import LogError, UnsupportedError, UsageError
+from logreel.io.platform import readable
 from logreel.layout.layout import Layout
 from logreel.layout.nodes import Field, FixedArray, Rest, Scalar, Struct
 from logreel.ops.record.lines import read_lines
-from logreel.ops.record.source import PATIENCE, Feed, LiveChannel, readable
+from logreel.ops.record.source import PATIENCE, Feed, LiveChannel
 
 #: Greatest number of bytes of a frame.
 LONGEST = 1 << 24
@@ -417,7 +417,7 @@ class SerialSource:
             self._configure(handle)
             channel = self._frames.declare(feed)
             while not feed.stopping:
-                if not select.select([handle], [], [], PATIENCE)[0]:
+                if not readable(handle, PATIENCE):
                     continue
                 data = os.read(handle, READ_BYTES)
                 now = time.time_ns()
