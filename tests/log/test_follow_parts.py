@@ -246,6 +246,20 @@ def test_an_iteration_that_is_behind_gets_the_rest_of_a_part_that_another_one_le
     assert [m.decode()["n"] for m in idle] == [1, 2, 3, 4, 11, 12]
 
 
+def test_an_iteration_gets_what_others_have_read_in_several_steps(tmp_path: Path) -> None:
+    """What the log was before was told by the address of an object, which the content after the next may have."""
+    part = Part(tmp_path / "x_0.ulg")
+    log = logreel.open_growing(tmp_path / "x_0.ulg")
+    slow = log.follow(stop=Steps([int] * 1000))
+    found = [next(slow).decode()["n"]]
+    for steps in [2, 3, 2, 4, 2, 1] * 10:
+        for _ in range(steps):
+            part()
+            log.refresh()
+        found += [next(slow).decode()["n"] for _ in range(steps)]
+    assert found == [*range(1, part.n + 1)]
+
+
 def test_changes_shows_one_part_after_the_other(tmp_path: Path) -> None:
     first = Part(tmp_path / "x_0.ulg")
     log = logreel.open_growing(tmp_path / "x_0.ulg")

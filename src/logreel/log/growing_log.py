@@ -119,6 +119,8 @@ class GrowingLog(ForPeople):
     #: Set by the function that opens logs; None: the log cannot grow.
     rescan: Rescan | None = None
     _growth: Growth | None = None
+    #: How often the content was replaced by that of a longer file, or of another one.
+    _adopted: int = 0
     #: Gathers columns; made when the first ones are read.
     _ahead: ReadAhead | None = None
 
@@ -262,24 +264,20 @@ class GrowingLog(ForPeople):
         seen = 0 if growth is None else growth.news
         while True:
             # Readers may call refresh before they take the next item.
-            known = self._state()
+            known = self._adopted
             yield new
             before = time.monotonic()
             while not stop.is_set():
                 self.refresh()
-                if growth is not None and self._state() == known:
+                if growth is not None and self._adopted == known:
                     growth.go_on()
-                if growth is None or self._state() != known or not growth.may_go_on:
+                if growth is None or self._adopted != known or not growth.may_go_on:
                     break
                 stop.wait(max(poll, (time.monotonic() - before) / BUSY))
                 before = time.monotonic()
-            if growth is None or stop.is_set() or self._state() == known:
+            if growth is None or stop.is_set() or self._adopted == known:
                 return
             new, seen = growth.news - seen, growth.news
-
-    def _state(self) -> tuple[int, ...]:
-        """Return what is not the same after a change that readers see."""
-        return id(self.scan), self.replacements
 
     def withdraw(self, problems: Collection[Problem]) -> None:
         """Remove Problems that ``note`` added, for readers that read the same messages again when all are there."""
@@ -299,6 +297,7 @@ class GrowingLog(ForPeople):
 
         replace_content(self, source, format, scan, self._channels_of(scan))
         self._ahead = None
+        self._adopted += 1
 
 
 def _event() -> Event:
