@@ -39,7 +39,7 @@ def unpack_lz4(packed: Buffer, limit: int) -> tuple[Buffer, str, int]:
     MemoryError when there is no memory for them, which is no damage.
     """
     out = _Output(min(limit, RATIO * len(packed) + 64))
-    view = memoryview(packed)  # type: ignore[arg-type]
+    view = packed.data
     at, wrong = 0, "" if len(packed) else "its LZ4 frame is cut"
     while at < len(view) and out.left and not wrong:
         magic = int.from_bytes(view[at : at + 4], "little")

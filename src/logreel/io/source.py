@@ -412,7 +412,7 @@ class Source:
         return self._view if SHARES_VIEWS else self._new_view()
 
     def _new_view(self) -> memoryview:
-        return memoryview(self.data)  # type: ignore[arg-type]
+        return self.data.data
 
     _view = cached_property(_new_view)
 
@@ -575,7 +575,7 @@ class Chunks:
         """Return the buffer of a chunk as a memoryview."""
         if chunk == FILE and self._ends is None:
             return self._source.view
-        return memoryview(self[chunk])  # type: ignore[arg-type]
+        return self[chunk].data
 
 
 class ChunkCache:
@@ -643,7 +643,7 @@ class ChunkCache:
         if len(data) > self._place[number + 1] - self._place[number]:
             return data
         try:
-            write_at(self._spool_file().fileno(), data, int(self._place[number]))  # type: ignore[arg-type]
+            write_at(self._spool_file().fileno(), data.data, int(self._place[number]))
         except OSError:
             self._spools = False
             return data

@@ -18,7 +18,7 @@ _PIECE = 1 << 20
 if sys.version_info >= (3, 14) and find_spec("_zstd"):
     from compression import zstd
 
-    ZstdError = zstd.ZstdError
+    ZstdError: type[Exception] = zstd.ZstdError
     _LONGEST_HEAD = 18
 
     def stated_size(data: memoryview) -> int | None:

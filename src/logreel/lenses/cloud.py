@@ -261,8 +261,8 @@ def _echoes(
         distance = ranges.astype(np.float64)
         seen = (distance >= low) & (distance <= high)
         angle, distance = (first + step * np.arange(len(distance)))[seen], distance[seen]
-        columns = {"x": distance * np.cos(angle), "y": distance * np.sin(angle), "z": np.zeros(len(angle))}
-        columns |= {"range": distance, "angle": angle}
+        columns: dict[str, NDArray[Any]] = {"x": distance * np.cos(angle), "y": distance * np.sin(angle)}
+        columns |= {"z": np.zeros(len(angle)), "range": distance, "angle": angle}
         # No scanner measures distances to more digits than these have.
         return {name: values.astype(np.float32) for name, values in columns.items()}, seen
 

@@ -312,7 +312,7 @@ def spread(times: I64, gap: I64, records: I64) -> I64:
 
 def payloads(piece: PayloadRange) -> Iterator[bytes]:
     """Yield the payload of each message of a range."""
-    view = memoryview(piece.data)  # type: ignore[arg-type]
+    view = piece.data.data
     for at, size in zip(piece.offset.tolist(), piece.size.tolist(), strict=True):
         yield bytes(view[at : at + size])
 

@@ -471,4 +471,4 @@ def write_ranges(write: Write, data: Buffer, start: I64, end: I64) -> None:
 
 def _in_steps(write: Write, data: Buffer) -> None:
     for at in range(0, len(data), STEP):
-        write(memoryview(data[at : at + STEP]))  # type: ignore[arg-type]
+        write(data[at : at + STEP].data)

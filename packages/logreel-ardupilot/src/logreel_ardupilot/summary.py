@@ -189,7 +189,7 @@ def _estimator(made: Signals, log: Log) -> Iterator[Fact]:
 
 def strongest(part: Measured) -> F64:
     """Return float64[n]: the largest vibration of the three axes."""
-    largest: F64 = np.max([part["x"], part["y"], part["z"]], axis=0)
+    largest: F64 = np.maximum(np.maximum(part["x"], part["y"]), part["z"])
     return largest
 
 
@@ -247,7 +247,7 @@ def _receivers(made: Signals) -> Iterator[Fact]:
         satellites = used["satellites"][fixed]
         value: dict[str, float] = {"fixed": round(share, 4), "satellites": float(satellites.min())}
         text = f"3D fix {share:.0%} of the time, {satellites.min():.0f} to {satellites.max():.0f} satellites"
-        is_bad = share < 1 or satellites.min() < SATELLITES
+        is_bad = share < 1 or bool(satellites.min() < SATELLITES)
         if "hdop" in used:
             worst = float(used["hdop"][fixed].max())
             value["hdop"] = round(worst, 2)

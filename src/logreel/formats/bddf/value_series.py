@@ -365,7 +365,7 @@ class StructJoin:
         number = samples[0].number[rows[0]].astype("<u4")
         data = self._index.chunks[FILE]
         if any(s.width is None for s in samples):
-            view = memoryview(data)  # type: ignore[arg-type]
+            view = data.data
             parts = []
             for i in range(n):
                 record = bytearray(number[i].tobytes())

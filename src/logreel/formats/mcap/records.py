@@ -276,8 +276,9 @@ class Statistics:
         """Return the statistics of a record's content."""
         messages, schemas, channels = f.number(8), f.number(2), f.number(4)
         others = f.number(4), f.number(4), f.number(4), f.time(), f.time()
-        counts = dict(np.frombuffer(f.numbers(), NUMBERS).tolist())
-        return cls(messages, schemas, channels, *others, counts)
+        counts = np.frombuffer(f.numbers(), NUMBERS)
+        by_channel = dict(zip(counts["id"].tolist(), counts["value"].tolist(), strict=True))
+        return cls(messages, schemas, channels, *others, by_channel)
 
 
 def record_head(opcode: int, size: int) -> bytes:

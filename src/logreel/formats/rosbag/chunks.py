@@ -57,7 +57,7 @@ class Cipher:
         block_bytes = len(secret) // BLOCK * BLOCK
         if block_bytes < BLOCK:
             return np.zeros(0, np.uint8), "what is encrypted is cut"
-        view = memoryview(secret)  # type: ignore[arg-type]
+        view = np.frombuffer(secret, np.uint8).data
         aes: Any = Aes(algorithms.AES(self._key), modes.CBC(bytes(view[:BLOCK]))).decryptor()
         data = np.frombuffer(aes.update(view[BLOCK:block_bytes]), np.uint8)
         if block_bytes < len(secret):

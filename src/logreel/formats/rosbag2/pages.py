@@ -75,7 +75,7 @@ class Pages:
 
     def __init__(self, data: Buffer, problems: list[Problem]) -> None:
         self.data, self.problems = data, problems
-        self._view = memoryview(data)  # type: ignore[arg-type]
+        self._view = data.data
         head = data[:HEADER].tobytes().ljust(HEADER, b"\0")
         stated = int.from_bytes(head[16:18], "big")
         self.size = MAX_PAGE if stated == 1 else stated

@@ -144,7 +144,7 @@ def _bag(source: Source, file: Database) -> Bag:
         mode = metadata_of(file.metadata).get("compression_mode")
         packed &= np.isin(messages.topic, plain) | (str(mode).lower() == "message")
     size, bad = messages.size.copy(), list[int]()
-    view = memoryview(data)  # type: ignore[arg-type]
+    view = data.data
     for row in np.flatnonzero(packed).tolist():
         begin, local = int(messages.begin[row]), int(min(messages.local[row], messages.size[row]))
         try:

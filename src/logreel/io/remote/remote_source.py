@@ -228,7 +228,7 @@ class RemoteSource(Source):
     @cached_property
     def span_view(self) -> memoryview:
         """What ``span`` returns, as a memoryview."""
-        return memoryview(self._copy.data)  # type: ignore[arg-type]
+        return self._copy.data.data
 
     @property
     def size(self) -> int:
