@@ -149,9 +149,11 @@ def _schema_in_mcap(data: bytes, encoding: str, language: str) -> None:
 
 def lz4_frames(data: bytes) -> None:
     """Unpack LZ4 frames."""
+    import numpy as np
+
     from logreel.io.lz4_frames import unpack_lz4
 
-    unpacked, _, left = unpack_lz4(data, 1 << 20)
+    unpacked, _, left = unpack_lz4(np.frombuffer(data, np.uint8), 1 << 20)
     if len(unpacked) > 1 << 20 or not 0 <= left <= len(data):
         raise AssertionError(f"{len(unpacked)} bytes, {left} left")
 
