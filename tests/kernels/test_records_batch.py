@@ -102,3 +102,32 @@ def test_threads_can_add_while_others_take() -> None:
         mine = [(i, data) for k, i, data in found if k == number]
         assert [i for i, _ in mine] == list(range(3000))
         assert all(data.tobytes() == bytes((number, i % 251)) * 4 for i, data in mine)
+
+
+def test_nothing_is_kept_after_the_last_messages(batch: Batch) -> None:
+    assert batch.add(1, 5, b"abc")
+    assert batch.take(True)[1].tolist() == [5]
+    for data in (b"", b"abc"):
+        assert not batch.add(1, 6, data)
+    assert batch.take(True) is None
+    assert batch.take() is None
+    assert not batch.add(1, 6, b"")
+
+
+def test_the_last_messages_are_taken_while_threads_add() -> None:
+    for _ in range(50):
+        batch = Batch(64, 1 << 10)
+        batch.channels, batch.latest, batch.largest, batch.due = 4, 1 << 40, 8, float("inf")
+        counts = [0] * 3
+
+        def work(number: int, batch: Batch = batch, counts: list[int] = counts) -> None:
+            while batch.add(number, counts[number], b""[: number % 2]):
+                counts[number] += 1
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+        for thread in threads:
+            thread.start()
+        rows = batch.take(True)
+        for thread in threads:
+            thread.join()
+        assert (0 if rows is None else len(rows[0])) == sum(counts)

@@ -264,7 +264,9 @@ def now():
 
 @cython.cclass
 class Batch:
-    """Buffer for messages; ``add`` is atomic to other Python threads, so it needs no lock.
+    """Buffer for messages, which threads share: a call of ``add``, ``write`` or ``take`` is atomic to other threads.
+
+    Where Python has a global lock, that is because no Python code runs within; a critical section costs nothing there.
 
     rows, room         capacity in messages, and in bytes of payloads
     channels           messages of channel numbers below this are accepted
@@ -291,11 +293,13 @@ class Batch:
         self._other, self._rows, self._room = other, rows, room
         self.channels, self.earliest, self.latest, self.largest, self.due = 0, 0, 0, 0, 0.0
         self._count = self._used = 0
-        self._table, self._data = self._fresh()
+        self._table, self._data = self._fresh(rows, room)
 
     def write(self, channel, time, data):
         """Add a message, or pass it to *other* if it is not accepted."""
-        if not self._add(channel, time, data):
+        with cython.critical_section(self):
+            is_added = self._add(channel, time, data)
+        if not is_added:
             self._other(channel, time, data)
 
     def add(self, channel, time, data):
@@ -304,7 +308,8 @@ class Batch:
         channel, time  accepted only as ``int``, no other type
         data           its payload, accepted only as ``bytes``
         """
-        return self._add(channel, time, data)
+        with cython.critical_section(self):
+            return self._add(channel, time, data)
 
     @cython.cfunc
     @cython.inline
@@ -334,23 +339,28 @@ class Batch:
         return True
 
     @cython.cfunc
-    def _fresh(self) -> tuple:
-        return np.empty((4, self._rows), np.int64), np.empty(self._room, np.uint8)
+    def _fresh(self, rows: cython.Py_ssize_t, room: cython.Py_ssize_t) -> tuple:
+        return np.empty((4, rows), np.int64), np.empty(room, np.uint8)
 
-    def take(self):
+    def take(self, last=False):
         """Return the messages since the last call: channel int32[n], time int64[n], data uint8[b], start, size.
+
+        last  True: no message is accepted any more, and no memory is kept for any
 
         Payload i is data[start[i]:start[i] + size[i]]. Returns None if there are no messages.
         """
         fresh_table: cython.longlong[:, ::1]
         fresh_data: cython.uchar[::1]
-        fresh_table, fresh_data = self._fresh()
-        # From here to the last assignment no Python code runs, so no other thread can interfere.
-        table, data = self._table, self._data
-        n: cython.Py_ssize_t = self._count
-        used: cython.Py_ssize_t = self._used
-        self._table, self._data = fresh_table, fresh_data
-        self._count = self._used = 0
+        rows: cython.Py_ssize_t = 0 if last else self._rows
+        room: cython.Py_ssize_t = 0 if last else self._room
+        fresh_table, fresh_data = self._fresh(rows, room)
+        n: cython.Py_ssize_t
+        used: cython.Py_ssize_t
+        with cython.critical_section(self):
+            table, data = self._table, self._data
+            n, used = self._count, self._used
+            self._table, self._data = fresh_table, fresh_data
+            self._count, self._used, self._rows, self._room = 0, 0, rows, room
         if n == 0:
             return None
         channel, time, start, size = np.asarray(table)[:, :n]

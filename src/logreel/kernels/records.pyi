@@ -41,7 +41,7 @@ class Batch:
     def write(self, channel: Any, time: Any, data: Any) -> None: ...
     def add(self, channel: object, time: object, data: object) -> bool: ...
     def take(
-        self,
+        self, last: bool = False
     ) -> (
         tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]
         | None

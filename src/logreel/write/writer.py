@@ -388,6 +388,7 @@ class Writer:
         with self._lock:
             if self._open:
                 self._stop()
+                self._batch.take(True)
                 self._out.discard()
 
     def _stop(self) -> None:
@@ -400,7 +401,7 @@ class Writer:
 
     def _drain(self) -> None:
         """Pass the collected messages to the FormatWriter, before anything that must come after them."""
-        collected = self._batch.take()
+        collected = self._batch.take(not self._open)
         if collected is not None:
             self._is_changed = True
             with self._stop_collecting_on_error():
