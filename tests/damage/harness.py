@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -14,8 +15,9 @@ from typing import IO, Self
 import logreel
 from logreel.io.platform import readable
 
-#: Address space that a case may take beyond what the idle worker has.
-ROOM_MIB = 1024
+#: Address space that a case may take beyond what the idle worker has. The allocator of a Python without a global lock
+#: reserves a GiB at once.
+ROOM_MIB = 3072 if sysconfig.get_config_var("Py_GIL_DISABLED") else 1024
 #: Of a processor: ten times what the slowest case takes here, or nearly; growth has tests of its own.
 SECONDS = 30.0
 #: Growth of resident memory that is fine: a constant, which is the heap of a worker that has just started, and a
