@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from conftest import SHARED
-from harness import SANITIZED, Worker
+from harness import ROOM_MIB, SANITIZED, Worker
 
 #: Broken logs in all; ``make fuzz`` sets it.
 CASES = int(os.environ.get("LOGREEL_FUZZ", "240"))
@@ -59,5 +59,5 @@ def test_harness_detects_crashes_and_hangs() -> None:
         assert worker.run("fault", "die", 0).outcome == "crash"
         assert worker.run("fault", "raise", 0).bad.startswith("KeyError")
         assert worker.run("fault", "hoard", 100).bad.startswith("memory grew by")
-        assert worker.run("fault", "hoard", 2000).outcome == "MemoryError"
+        assert worker.run("fault", "hoard", ROOM_MIB + 1000).outcome == "MemoryError"
         assert worker.run("mutation", "tiny", 0).bad == ""
