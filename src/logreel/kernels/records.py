@@ -351,16 +351,16 @@ class Batch:
         """
         fresh_table: cython.longlong[:, ::1]
         fresh_data: cython.uchar[::1]
-        rows: cython.Py_ssize_t = 0 if last else self._rows
-        room: cython.Py_ssize_t = 0 if last else self._room
-        fresh_table, fresh_data = self._fresh(rows, room)
+        fresh_table, fresh_data = self._fresh(0, 0) if last else self._fresh(self._rows, self._room)
         n: cython.Py_ssize_t
         used: cython.Py_ssize_t
         with cython.critical_section(self):
             table, data = self._table, self._data
             n, used = self._count, self._used
             self._table, self._data = fresh_table, fresh_data
-            self._count, self._used, self._rows, self._room = 0, 0, rows, room
+            self._count = self._used = 0
+            if last:
+                self._rows = self._room = 0
         if n == 0:
             return None
         channel, time, start, size = np.asarray(table)[:, :n]
