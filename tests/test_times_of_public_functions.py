@@ -22,7 +22,7 @@ import logreel
 from logreel.errors import UsageError
 from support.builders.frames import bag
 from support.harness.one_database import one_database
-from support.harness.times_without_unit import no_time, without_unit
+from support.harness.times_without_unit import NO_DURATION, NO_TIME, without_unit
 from support.oracles.frames import Sent
 
 S = 10**9
@@ -50,7 +50,7 @@ WRONG: list[Any] = [
     "10 parsecs",
     "2023-11-14T22:13:35", "2023-13-14T22:13:35Z", "00:99:00", "9" * 20, 1 << 63, [1], (1,), {}, object(), 1j,
     datetime(2023, 11, 14, 22, 13, 35), date(2023, 11, 14), pd.NaT, pd.Timestamp("2023-11-14"), pd.Period("2023-11"),
-    no_time(), without_unit("NaT"), without_unit(5), np.timedelta64(5, "M"), np.array(5),
+    NO_TIME, NO_DURATION, without_unit(np.timedelta64, 5), np.timedelta64(5, "M"), np.array(5),
 ]  # fmt: skip
 #: What these take is ns alone: an index knows no clock.
 ONLY_NS = {

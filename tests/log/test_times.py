@@ -16,7 +16,7 @@ import pytest
 from logreel.cli.exits import sentence
 from logreel.errors import UsageError
 from logreel.log import times
-from support.harness.times_without_unit import no_time, without_unit
+from support.harness.times_without_unit import NO_DURATION, NO_TIME, without_unit
 
 S = 10**9
 
@@ -208,8 +208,8 @@ def test_times_of_numpy_pandas_and_datetime_are_converted(value: Any, log: Any, 
     "value",
     [
         10.0, np.float64(10), float("nan"), True, np.bool_(True), Decimal(10), Fraction(10), None, b"+5s", [5], (5,),
-        np.array(5), date(2023, 11, 14), time(10, 0), object(), pd.NaT, no_time(), without_unit("NaT"),
-        without_unit(5), np.timedelta64(5, "M"), pd.Period("2023-11"), pa.scalar(5),
+        np.array(5), date(2023, 11, 14), time(10, 0), object(), pd.NaT, NO_TIME, NO_DURATION,
+        without_unit(np.timedelta64, 5), np.timedelta64(5, "M"), pd.Period("2023-11"), pa.scalar(5),
     ],
 )  # fmt: skip
 def test_other_types_are_refused_and_accepted_types_named(value: Any) -> None:
@@ -246,7 +246,13 @@ def test_durations_are_converted() -> None:
         np.timedelta64(2500, "ms"),
     ]
     assert {times.duration_ns(value) for value in lengths} == {2_500_000_000}
-    wrong: list[Any] = [2.5, True, None, without_unit("NaT"), datetime(2023, 11, 14, tzinfo=UTC)]
+    wrong: list[Any] = [
+        2.5,
+        True,
+        None,
+        NO_DURATION,
+        datetime(2023, 11, 14, tzinfo=UTC),
+    ]
     for value in wrong:
         with pytest.raises(UsageError, match="a length of time is"):
             times.duration_ns(value)

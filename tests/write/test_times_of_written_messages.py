@@ -13,7 +13,7 @@ import pytest
 
 import logreel
 from logreel.errors import UsageError
-from support.harness.times_without_unit import no_time, without_unit
+from support.harness.times_without_unit import NO_DURATION, NO_TIME
 
 S = 10**9
 START = 1_735_689_600 * S
@@ -25,7 +25,7 @@ PAYLOAD = bytes(4)
     "value",
     [
         1_700_000_000.5, np.float64(3), float("nan"), True, np.bool_(True), "1700000000", " 5.5 ", None, b"1",
-        Decimal(3), [1], object(), pd.NaT, no_time(), without_unit("NaT"), datetime(2025, 1, 1).date(),
+        Decimal(3), [1], object(), pd.NaT, NO_TIME, NO_DURATION, datetime(2025, 1, 1).date(),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("data", [PAYLOAD, {"data": 1}], ids=["payload", "fields"])

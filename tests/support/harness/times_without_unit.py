@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from typing import TypeVar
 
 import numpy as np
 
+T = TypeVar("T", np.datetime64, np.timedelta64)
 
-def without_unit(value: int | str) -> np.timedelta64:
-    """Return a ``timedelta64`` that does not say what it counts."""
+
+def without_unit(kind: type[T], value: int | str) -> T:
+    """Return a ``datetime64`` or ``timedelta64`` that does not say what it counts."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        return np.timedelta64(value)
+        return kind(value)
 
 
-def no_time() -> np.datetime64:
-    """Return the ``datetime64`` that is no time."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        return np.datetime64("NaT")
+#: What is no time, and no duration.
+NO_TIME, NO_DURATION = without_unit(np.datetime64, "NaT"), without_unit(np.timedelta64, "NaT")
