@@ -327,7 +327,7 @@ def bytes_of(value: Any) -> int:
     size = sys.getsizeof(value)
     if type(value) in _WHOLE:
         return size
-    if isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101 - a dict takes a tenth of the time
+    if isinstance(value, (dict, Mapping)):
         # Most fields are numbers.
         return size + sum([_NUMBER if type(part) in _NUMBERS else bytes_of(part) for part in value.values()])
     if isinstance(value, list | tuple):
